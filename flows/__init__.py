@@ -1,0 +1,1 @@
+"""Wiring: the Prefect flows and the `touchstone` command. No decision is made here."""

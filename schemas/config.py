@@ -1,0 +1,110 @@
+"""The one config tree of curation. Frozen, checked once, every field read somewhere."""
+
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from schemas.base import Record
+from schemas.task import Family
+
+
+class HardSearchConfig(Record):
+    """The hard-search sampler."""
+
+    types: tuple[str, ...] = ()
+    """Answer types to ask for; empty asks for every type that has enough relations."""
+    min_clues: int = Field(default=3, ge=2, le=8)
+    max_clues: int = Field(default=5, ge=2, le=8)
+    """Top-level clues of a question, both ends included."""
+    max_depth: int = Field(default=2, ge=1, le=4)
+    """1 names every entity in a clue; 2 lets a clue describe its entity by clues of its own."""
+
+    @model_validator(mode="after")
+    def _clue_range(self) -> "HardSearchConfig":
+        if self.min_clues > self.max_clues:
+            raise ValueError(f"min_clues={self.min_clues} is above max_clues={self.max_clues}")
+        return self
+
+
+class MathConfig(Record):
+    """The math generator."""
+
+    templates: tuple[str, ...] = ()
+    """Templates to draw from; empty draws from every admitted one."""
+
+
+class KeepBand(Record):
+    """A task is kept when its number of correct samples lies in `low..high` of `n`."""
+
+    n: int = Field(default=8, ge=1, le=64)
+    low: int = Field(default=1, ge=0)
+    high: int = Field(default=7, ge=0)
+
+    @model_validator(mode="after")
+    def _inside_n(self) -> "KeepBand":
+        if not self.low <= self.high <= self.n:
+            raise ValueError(f"keep band {self.low}..{self.high} of {self.n}: needs low <= high <= n")
+        return self
+
+
+class SequentialTest(Record):
+    """Wald's test of H0 `p <= p0` against H1 `p >= p1` (error rates `alpha`, `beta`), cut off after `limit` samples."""
+
+    p0: float = Field(default=0.05, gt=0, lt=1)
+    p1: float = Field(default=0.30, gt=0, lt=1)
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    beta: float = Field(default=0.05, gt=0, lt=0.5)
+    limit: int = Field(default=32, ge=1)
+
+    @model_validator(mode="after")
+    def _hypotheses_apart(self) -> "SequentialTest":
+        if self.p0 >= self.p1:
+            raise ValueError(f"p0={self.p0} is not below p1={self.p1}: the test cannot tell them apart")
+        return self
+
+
+class Served(Record):
+    """The model behind an arm: a recipe this project can build and serve, or the name it has at `url`."""
+
+    model: str
+    url: str | None = None
+    """An OpenAI-compatible server, `http://host:port/v1`; absent, the recipe is served here."""
+
+
+class CurateConfig(Record):
+    """One curation run. Equal configs make equal candidates."""
+
+    family: Family
+    candidates: int = Field(default=300, ge=1)
+    """Candidates to generate."""
+    seed: int = Field(default=0, ge=0)
+    world: str = "atlas"
+    batch: int = Field(default=200, ge=1)
+    """Candidates a batch stage handles at once."""
+    hard_search: HardSearchConfig = HardSearchConfig()
+    math: MathConfig = MathConfig()
+    triviality: SequentialTest = SequentialTest()
+    keep: KeepBand = KeepBand()
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    """Sampling temperature of Pass@N; samples at 0 would all be the same."""
+    solver: Served | None = None
+    """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
+    closed_book: Served = Served(model="memory")
+    test_share: float = Field(default=0.1, ge=0, lt=1)
+    """Share of kept tasks that go to the `test` split."""
+    concurrency: int = Field(default=64, ge=1)
+    """Attempts in flight against a model server."""
+
+    def resolved_solver(self) -> Served:
+        """The solver of this run."""
+        return self.solver or Served(model="starter" if self.family == "hard_search" else "memory")
+
+
+def describe_errors(error: Any) -> str:
+    """Pydantic's errors as house errors: one line a field, `field=value: reason`."""
+    lines = []
+    for item in error.errors():
+        where = ".".join(str(part) for part in item["loc"]) or "config"
+        given = "" if item["type"] in {"missing", "value_error"} else f"={item['input']!r}"
+        lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
+    return "\n".join(lines)
