@@ -1,0 +1,49 @@
+"""The families of tasks. Ground truth comes from construction or execution, never from a model that wrote the question.
+
+To add one: a package beside these whose class implements `Generator`, its name in `schemas.task.Family`, and a line in
+`FAMILIES`.
+"""
+
+from collections.abc import Callable
+
+from pipeline.corpora.world import World
+from pipeline.families.base import Generator, Miss
+from schemas.config import CurateConfig
+from schemas.errors import TouchstoneError
+from schemas.task import Family
+
+# A family is imported when it is first asked for: sympy alone takes a second, and a hard-search run needs none of it.
+
+
+def _hard_search(config: CurateConfig, world: World | None) -> Generator:
+    from pipeline.families.hard_search import HardSearch
+
+    if world is None:
+        raise FamilyError("family=hard_search: asks about a world and got none; name one in the config's `world`")
+    return HardSearch(world, config.hard_search)
+
+
+def _math(config: CurateConfig, world: World | None) -> Generator:
+    from pipeline.families.math import Math
+
+    return Math(config.math)
+
+
+FAMILIES: dict[Family, Callable[[CurateConfig, World | None], Generator]] = {
+    "hard_search": _hard_search,
+    "math": _math,
+}
+
+
+class FamilyError(TouchstoneError):
+    """A family that is unknown, or cannot make tasks from what it was given."""
+
+
+def generator(config: CurateConfig, world: World | None) -> Generator:
+    """The generator of `config.family`; `world` may be `None` for a family that asks about none."""
+    if config.family not in FAMILIES:
+        raise FamilyError(f"family={config.family}: not registered; one of {', '.join(FAMILIES)}")
+    return FAMILIES[config.family](config, world)
+
+
+__all__ = ["FAMILIES", "FamilyError", "Generator", "Miss", "generator"]

@@ -1,0 +1,27 @@
+"""What a family of tasks is: a pure function from a candidate's number to a task."""
+
+from typing import Protocol
+
+from schemas.base import Record
+from schemas.task import Family, Task
+
+
+class Miss(Record):
+    """A candidate index that yielded no task. Counted by reason, never silent."""
+
+    reason: str
+
+
+class Generator(Protocol):
+    """Equal (configuration, world, seed, index) make a byte-equal task, alone or in a batch: this is what replay does.
+
+    Index `i` depends on no other index, and nothing is drawn from the clock, the network or a set's order.
+    """
+
+    @property
+    def family(self) -> Family: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def __call__(self, seed: int, index: int) -> Task | Miss: ...
