@@ -1,0 +1,38 @@
+# Every target sets up .venv first where it is missing or the lock has changed.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-short test test-all lint up
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## make .venv from the lock
+
+$(READY): requirements-cpu.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; assert sys.version_info[:2] == (3, 11), f"python {sys.version.split()[0]}: the lock is for 3.11; run make PYTHON=/path/to/python3.11"'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --no-deps -r requirements-cpu.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+demo: demo-short ## the main job on the embedded default
+
+demo-short: $(READY) ## curate hard-search and math, publish, load back
+	$(BIN)/touchstone demo
+
+lint: $(READY) ## ruff and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint ## all fast tests, types and style included
+	$(BIN)/pytest -m "not slow"
+
+test-all: lint ## the slow ones too
+	$(BIN)/pytest
+
+up: $(READY) ## Prefect server, deployments and worker in the foreground
+	$(BIN)/python -m infra.up
