@@ -3,19 +3,21 @@
 Registered in `TOOLS`; a task names the ones it may use.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from pydantic import JsonValue
 
+from infra.search import split_sentences
 from pipeline.corpora.world import World
 from rl.tokens import Schema
 
 SNIPPETS = 3
 """Pages a search shows."""
+SNIPPET_WORDS = 40
+"""Words of a page that a search shows, split at white space; about 60 tokens with numbers and punctuation."""
 SECTION_WORDS = 120
-"""Words of a page section, split at white space; about 200 tokens of page text with its numbers and punctuation."""
+"""Words of a page section; about 200 tokens."""
 
 
 class Tool(Protocol):
@@ -44,7 +46,7 @@ class Search:
         self._index = world.index
 
     async def __call__(self, arguments: dict[str, JsonValue]) -> str:
-        hits = self._index.search(str(arguments["query"]), SNIPPETS)
+        hits = self._index.search(str(arguments["query"]), SNIPPETS, words=SNIPPET_WORDS)
         return "\n".join(f"{hit.title}: {hit.snippet}" for hit in hits) or "nothing found"
 
 
@@ -86,7 +88,7 @@ def world_tools(world: World) -> dict[str, Tool]:
 def split_sections(text: str, words: int = SECTION_WORDS) -> Iterator[str]:
     """Whole sentences, packed in order into sections of at most `words` words; a longer sentence is cut. At least one section."""
     section: list[str] = []
-    for sentence in re.split(r"(?<=[.!?])\s+", text.strip()):
+    for sentence in split_sentences(text):
         pieces = sentence.split()
         if section and len(section) + len(pieces) > words:
             yield " ".join(section)
