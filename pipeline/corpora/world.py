@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
+from infra.search import SearchIndex
 from schemas.base import content_hash
 from schemas.query import Band, Clue, EntityRef, Query
 from schemas.world import Document, Entity, Fact, Object, Relation, Source
@@ -27,6 +28,8 @@ class World:
         documents: Iterable[Document],
         sources: Iterable[Source] = (),
         report: Mapping[str, int | float] | None = None,
+        gaps: Iterable[tuple[str, str]] = (),
+        index: SearchIndex | None = None,
     ) -> None:
         self.name = name
         self.entities = {e.id: e for e in entities}
@@ -36,6 +39,9 @@ class World:
         self.sources = tuple(sources)
         self.report = dict(report or {})
         """Counts of the build: join coverage, facts dropped because sources disagree."""
+        self.gaps = frozenset(gaps)
+        """(subject, relation) pairs of complete relations whose objects are not all known, such as disputed borders."""
+        self._index = index
         self._facts_of: dict[tuple[str, str], list[Fact]] = defaultdict(list)
         self._subjects: dict[tuple[str, Object], set[str]] = defaultdict(set)
         for fact in self.facts:
@@ -50,14 +56,20 @@ class World:
                 self._values[fact.relation].append((fact.object, fact.subject))
 
     @cached_property
+    def index(self) -> SearchIndex:
+        """Full-text index over every document; made in memory where the world was not loaded with one."""
+        return self._index or SearchIndex.build(self.documents.values())
+
+    @cached_property
     def hash(self) -> str:
-        """Content hash of pages, facts, relations and sources: the identity that lineage and releases record."""
+        """Content hash of pages, facts, relations, sources and gaps: the identity that lineage and releases record."""
         return content_hash(
             [
                 sorted((d.id, d.hash) for d in self.documents.values()),
                 sorted((f.subject, f.relation, str(f.object), f.source) for f in self.facts),
                 [r.model_dump(mode="json") for r in self.relations.values()],
                 [s.model_dump(mode="json") for s in self.sources],
+                sorted(self.gaps),
             ]
         )
 
@@ -79,9 +91,14 @@ class World:
         return frozenset(self._subjects.get((relation, object), ()))
 
     def closed(self, subject: str, relation: str) -> bool:
-        """Whether no object beyond the known ones can exist: the relation is complete, or functional with its value known."""
+        """Whether no object beyond the known ones can exist.
+
+        So it is where the relation is functional with its value known, or complete and the subject is no gap in it.
+        """
         declared = self.relations[relation]
-        return declared.complete or (declared.functional and (subject, relation) in self._facts_of)
+        if declared.functional and (subject, relation) in self._facts_of:
+            return True
+        return declared.complete and (subject, relation) not in self.gaps
 
     def certain(self, query: Query) -> frozenset[str]:
         """Entities of the type that known facts prove to satisfy every clue."""

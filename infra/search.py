@@ -1,0 +1,170 @@
+"""A frozen full-text index over documents: ranked pages, each with its best sentences.
+
+Query text is data. No syntax is read from it, and no string makes a search raise.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tantivy
+
+from schemas.world import Document
+
+ANALYZER = "folded"
+QUERY_TERMS = 64
+"""Terms of a query that are read; the rest of a longer one is ignored."""
+QUERY_PHRASES = 8
+"""Names of several words that are looked for as phrases."""
+TITLE_BONUS, BM25_WEIGHT = 0.1, 0.05
+_NAME = re.compile(r"\b[^\W\d_a-z][\w'’.-]*(?:[ ,]+(?:(?:of|the|and|de|da|do|du|la|el|al|und)\s+)*[^\W_a-z][\w'’.-]*)+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W_a-z])")
+_LINE_IS_SENTENCE = 320
+"""Characters up to which a line counts as one sentence: abbreviations ("St. John's") then do not cut it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One ranked page. `snippet` holds whole sentences of it, cut only where one alone exceeds the words allowed."""
+
+    id: str
+    title: str
+    snippet: str
+    score: float
+
+
+class SearchIndex:
+    """BM25 over body and title, in memory or in a folder. Thread-safe for searching."""
+
+    def __init__(self, index: tantivy.Index) -> None:
+        self._index = index
+        self._analyzer = _analyzer()
+        index.register_tokenizer(ANALYZER, self._analyzer)
+        index.reload()
+        self._searcher = index.searcher()
+        self._schema = index.schema
+
+    @classmethod
+    def build(cls, documents: Iterable[Document], path: Path | None = None) -> "SearchIndex":
+        """Index the documents; `path` is an empty or missing folder, `None` keeps the index in memory."""
+        if path is not None:
+            path.mkdir(parents=True, exist_ok=True)
+        index = tantivy.Index(_schema(), path=None if path is None else str(path))
+        index.register_tokenizer(ANALYZER, _analyzer())
+        writer = index.writer(heap_size=64_000_000, num_threads=1)
+        for d in documents:
+            writer.add_document(tantivy.Document(id=d.id, title=d.title, body=d.text))
+        writer.commit()
+        writer.wait_merging_threads()
+        return cls(index)
+
+    @classmethod
+    def open(cls, path: Path) -> "SearchIndex":
+        """The index stored at `path`."""
+        return cls(tantivy.Index.open(str(path)))
+
+    def terms(self, text: str) -> list[str]:
+        """The text as the index sees it: split, lower-cased, accents folded, stemmed."""
+        return list(self._analyzer.analyze(_clean(text)))
+
+    def search(self, query: str, k: int, *, words: int = 40) -> list[Hit]:
+        """The `k` best pages, best first, each with at most `words` words of its most fitting sentences."""
+        query = _clean(query)
+        terms = list(dict.fromkeys(self.terms(query)))[:QUERY_TERMS]
+        if not terms or k < 1:
+            return []
+        found = self._searcher.search(self._query(terms, query), limit=k, count=False).hits
+        hits = []
+        for score, address in found:
+            page = self._searcher.doc(address)
+            hits.append(
+                Hit(
+                    page["id"][0],
+                    page["title"][0],
+                    self._snippet(page["title"][0], page["body"][0], terms, words),
+                    score,
+                )
+            )
+        return hits
+
+    def _query(self, terms: list[str], text: str) -> tantivy.Query:
+        """Coverage first: a page earns each term's rarity once, wherever it has it; BM25 orders pages that cover the same.
+
+        Plain BM25 would put the short page *about* a name above the pages that mention it and everything else asked for.
+        """
+        parts = []
+        for term in terms:
+            in_body = tantivy.Query.term_query(self._schema, "body", term)
+            in_title = tantivy.Query.term_query(self._schema, "title", term)
+            rarity = self._rarity(term)
+            either = tantivy.Query.disjunction_max_query(
+                [
+                    tantivy.Query.const_score_query(in_body, rarity),
+                    tantivy.Query.const_score_query(in_title, rarity + TITLE_BONUS),
+                ]
+            )
+            parts += [either, tantivy.Query.boost_query(in_body, BM25_WEIGHT)]
+        for name in _NAME.findall(text)[:QUERY_PHRASES]:
+            phrase = self.terms(name)
+            if 2 <= len(phrase) <= 8:
+                whole = tantivy.Query.phrase_query(self._schema, "body", list(phrase))
+                parts.append(tantivy.Query.const_score_query(whole, max(map(self._rarity, phrase))))
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
+
+    def _rarity(self, term: str) -> float:
+        """Inverse document frequency, as BM25 has it."""
+        with_term = max(self._searcher.doc_freq("body", term), self._searcher.doc_freq("title", term))
+        return math.log(1 + (self._searcher.num_docs - with_term + 0.5) / (with_term + 0.5))
+
+    def _snippet(self, title: str, body: str, terms: list[str], words: int) -> str:
+        """Sentences that cover the most query terms not yet covered, in page order.
+
+        The words of the title stand in every sentence, so they count only for a query that has no others.
+        """
+        sentences = split_sentences(body)
+        wanted = frozenset(terms).difference(self.terms(title)) or frozenset(terms)
+        found = [wanted.intersection(self.terms(s)) for s in sentences]
+        chosen: set[int] = set()
+        covered: frozenset[str] = frozenset()
+        room = words
+        while len(chosen) < len(sentences):
+            rest = [i for i in range(len(sentences)) if i not in chosen]
+            best = max(rest, key=lambda i: (len(found[i] - covered), len(found[i]), -i))
+            length = len(sentences[best].split())
+            if chosen and (length > room or not found[best]):
+                break
+            chosen.add(best)
+            covered |= found[best]
+            room -= length
+        return " ".join(" ".join(sentences[i] for i in sorted(chosen)).split()[:words])
+
+
+def split_sentences(text: str) -> list[str]:
+    """Sentences of a text: its lines, long ones cut after full stops."""
+    sentences: list[str] = []
+    for line in text.splitlines():
+        parts = [line] if len(line) <= _LINE_IS_SENTENCE else _SENTENCE_END.split(line)
+        sentences += [part.strip() for part in parts if part.strip()]
+    return sentences
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("id", stored=True, tokenizer_name="raw")
+    builder.add_text_field("title", stored=True, tokenizer_name=ANALYZER)
+    builder.add_text_field("body", stored=True, tokenizer_name=ANALYZER)
+    return builder.build()
+
+
+def _analyzer() -> tantivy.TextAnalyzer:
+    steps = (tantivy.Filter.remove_long(40), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold())
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    for step in (*steps, tantivy.Filter.stemmer("english")):
+        builder = builder.filter(step)
+    return builder.build()
+
+
+def _clean(text: str) -> str:
+    return text[:20_000].encode("utf-8", "ignore").decode()
