@@ -1,0 +1,205 @@
+"""The family itself: plan, draw, obfuscate, prove, say, read back."""
+
+import random
+from functools import cached_property
+
+from pipeline.corpora.world import World
+from pipeline.families.base import Miss
+from pipeline.families.hard_search.clues import Kinds, Style
+from pipeline.families.hard_search.grammar import FRAMES, fits, question
+from pipeline.families.hard_search.parse import ParseError, parse
+from pipeline.families.hard_search.proof import (
+    Leaks,
+    answer_of,
+    evidence,
+    facts_used,
+    minimal,
+    near_misses,
+    unique,
+)
+from pipeline.families.hard_search.sampler import Sampler
+from schemas.answer import EntityAnswer
+from schemas.config import HardSearchConfig
+from schemas.errors import TouchstoneError
+from schemas.query import Band, Clue, EntityRef, Query
+from schemas.task import Family, Lineage, Stratum, Task
+from schemas.world import Fact
+
+VERSION = "1"
+TOOLS = ("search", "open")
+
+PLANS: dict[str, float] = {"none": 0.35, "described": 0.25, "band": 0.15, "region": 0.15, "mixed": 0.10}
+"""Share of each way to hide the ends of clues. A third names every end, so that a weak policy has something to begin with."""
+CORE_SHARE = 0.9
+"""Share of questions about core types where the world has some."""
+TARGETS, TRIES = 6, 12
+"""Answers tried for a candidate, and draws for each, before it is a miss."""
+PILOT, ANSWERS = 24, 20
+"""Answers drawn to see how often a type can be asked about. It must be askable of 20: else one answer exceeds 5 %."""
+
+
+class NothingToAsk(TouchstoneError):
+    """A world, or a choice of types, about which no hard question can be asked."""
+
+
+class HardSearch:
+    """Questions whose answer is one entity that several clues identify only together."""
+
+    family: Family = "hard_search"
+    version = VERSION
+
+    def __init__(self, world: World, config: HardSearchConfig) -> None:
+        self.world, self.config = world, config
+        unknown = sorted(set(config.types) - set(world.types))
+        if unknown:
+            raise NothingToAsk(f"types={unknown[0]}: not in world {world.name}; it has {', '.join(world.types)}")
+        self.sampler = Sampler(Kinds(world), config)
+        self.leaks = Leaks(world)
+
+    def __call__(self, seed: int, index: int) -> Task | Miss:
+        rng = random.Random(f"{seed}/{index}/hard_search/{VERSION}")
+        plan = rng.choices(list(self.plans), [PLANS[p] for p in self.plans])[0]
+        types = self.plans[plan]
+        type = rng.choices(list(types), list(types.values()))[0]
+        reason = "no_clue_set"
+        for target in rng.choices(self.world.of_type(type), k=TARGETS):
+            for _ in range(TRIES):
+                query = self.draw(rng, target, plan)
+                if query is None:
+                    continue
+                made = self._task(rng, query, target, seed, index)
+                if isinstance(made, Task):
+                    return made
+                reason = made.reason
+        return Miss(reason=f"{reason}: {type}/{plan}")
+
+    @cached_property
+    def plans(self) -> dict[str, dict[str, float]]:
+        """For every way to obfuscate, the types that can be asked about and the weight of each."""
+        core = self.world_core
+        found: dict[str, dict[str, float]] = {}
+        for plan in PLANS:
+            if self.config.max_depth == 1 and plan not in ("none", "band"):
+                continue
+            fit = [t for t in self.config.types or self.world.types if self._askable(t, plan)]
+            inside = [t for t in fit if t in core] or fit
+            outside = [t for t in fit if t not in inside]
+            weights = {t: (CORE_SHARE if outside else 1.0) / len(inside) for t in inside}
+            weights |= {t: (1 - CORE_SHARE) / len(outside) for t in outside}
+            if weights:
+                found[plan] = weights
+        if not found:
+            raise NothingToAsk(
+                f"world {self.world.name}: no type has {ANSWERS} entities that {self.config.min_clues} to "
+                f"{self.config.max_clues} clues identify; give more facts or a wider range of clues"
+            )
+        return found
+
+    @property
+    def world_core(self) -> frozenset[str]:
+        return frozenset(self.world.types)
+
+    def _askable(self, type: str, plan: str) -> bool:
+        """Whether enough entities of the type can be asked about for none to be a likely guess; a type named in the
+        configuration is asked about however few they are."""
+        members = self.world.of_type(type)
+        needed = 1 if type in self.config.types else ANSWERS
+        if len(members) < needed:
+            return False
+        rng = random.Random(f"pilot/{type}/{plan}")
+        targets = [rng.choice(members) for _ in range(PILOT)]
+        good = sum(any(self.draw(rng, t, plan) is not None for _ in range(TRIES)) for t in targets)
+        return good * len(members) >= needed * PILOT and good >= PILOT / 4
+
+    def draw(self, rng: random.Random, target: str, plan: str) -> Query | None:
+        """A query with the certificate for `target`, its clues in random order; `None` where this draw found none."""
+        operators = rng.sample(["band", "region", "described"], 2) if plan == "mixed" else [plan]
+        styles: list[Style] = [s for s in ("band", "region") if s in operators]
+        chosen = self.sampler.clue_set(rng, target, styles)
+        if chosen is None:
+            return None
+        clues = [s.clue for s in chosen]
+        rng.shuffle(clues)
+        query = Query(type=self.world.entities[target].type, clues=tuple(clues))
+        if "described" in operators:
+            described = self.describe(rng, query, target)
+            if described is None:
+                return None
+            query = described
+        return query if unique(self.world, query, target) and minimal(self.world, query) else None
+
+    def describe(self, rng: random.Random, query: Query, answer: str) -> Query | None:
+        """The query with the end of one clue described instead of named. `None` where no end can be."""
+        for i in rng.sample(range(len(query.clues)), len(query.clues)):
+            clue = query.clues[i]
+            if not isinstance(clue.target, EntityRef):
+                continue
+            inner = self.sampler.description(rng, clue.target.entity, answer, self.config.max_depth - 1)
+            if inner is not None:
+                others = [c for j, c in enumerate(query.clues) if j != i]
+                last = clue.model_copy(update={"target": inner})
+                return Query(type=query.type, clues=(*others, last))
+        return None
+
+    def _task(self, rng: random.Random, query: Query, target: str, seed: int, index: int) -> Task | Miss:
+        """The task, or the reason why this query cannot be asked: it leaks, or reads in two ways."""
+        answer = answer_of(self.world, target)
+        facts = facts_used(self.world, query, target)
+        frames = [f for f in FRAMES if fits(query, f)]
+        if not frames:
+            return Miss(reason="nested_too_deep")
+        text = question(self.world, query, rng.choice(frames), self._as_of(facts))
+        if self.leaks(text, answer):
+            return Miss(reason="answer_in_question")
+        try:
+            same = parse(text, self.world).signature == query.signature
+        except ParseError:
+            same = False
+        if not same:
+            return Miss(reason="two_readings")
+        return Task.create(
+            family=self.family,
+            stratum=str(self._stratum(query)),
+            question=text,
+            answer=answer,
+            tools=TOOLS,
+            evidence=tuple(evidence(self.world, fact) for fact in facts),
+            constraints=query,
+            near_misses=near_misses(self.world, query, answer),
+            lineage=Lineage(
+                generator=self.family,
+                version=VERSION,
+                seed=seed,
+                index=index,
+                knobs=self.config.model_dump(mode="json"),
+                world=self.world.hash,
+            ),
+        )
+
+    def _as_of(self, facts: list[Fact]) -> str | None:
+        """The year of the dated facts' source; the newest where there are several."""
+        dates = {self.world.sources[f.source].as_of for f in facts if self.world.relations[f.relation].dated}
+        years = sorted(date[:4] for date in dates if date)
+        return years[-1] if years else None
+
+    def _stratum(self, query: Query) -> Stratum:
+        return Stratum(
+            family=self.family, hops=query.hops, tools=TOOLS, answer="entity", obfuscation=self.obfuscation(query)
+        )
+
+    def obfuscation(self, query: Query) -> str:
+        """How the ends of clues are hidden: `none`, `band`, `region`, `described`, or `mixed` for more than one way."""
+        ways = sorted({way for clue in query.clues if (way := self._way(clue)) is not None})
+        return ways[0] if len(ways) == 1 else "mixed" if ways else "none"
+
+    def _way(self, clue: Clue) -> str | None:
+        match clue.target:
+            case Band():
+                return "band"
+            case Query() as inner:
+                return "described" if len(self.world.certain(inner)) == 1 else "region"
+            case _:
+                return None
+
+
+__all__ = ["EntityAnswer", "HardSearch", "NothingToAsk"]

@@ -1,0 +1,147 @@
+"""Reads a question of this family back into its formal query. A question with two readings is an error, not a guess."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pipeline.corpora.pages import say_band
+from pipeline.corpora.world import World
+from pipeline.families.hard_search.clues import asked_inversely
+from pipeline.families.hard_search.grammar import FRAMES, Frame, with_article
+from schemas.errors import TouchstoneError
+from schemas.query import Band, Clue, EntityRef, Query
+from schemas.world import Relation
+
+LONGEST_NAME = 16
+"""Words a name may have."""
+NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?"
+Read = Iterator[tuple[Clue, int]]
+
+
+class ParseError(TouchstoneError):
+    """A question that has no reading, or more than one."""
+
+
+def parse(question: str, world: World) -> Query:
+    """The query the question asks. Its signature is that of the task's constraints."""
+    return _reader(world).read(question)
+
+
+class Reader:
+    """The grammar of one world, by type: which words may begin a clue, and which names an end may have."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.names: dict[str, dict[str, str]] = defaultdict(dict)
+        for entity in world.entities.values():
+            self.names[entity.type][entity.name] = entity.id
+        self.patterns: dict[str, list[tuple[str, str, Relation, bool]]] = defaultdict(list)
+        for relation in world.relations.values():
+            before, _, after = relation.clue.partition("{o}")
+            self.patterns[relation.subject_type].append((before, after, relation, False))
+            if relation.inverse_clue is not None and relation.object_type is not None and asked_inversely(relation):
+                before, _, after = relation.inverse_clue.partition("{s}")
+                self.patterns[relation.object_type].append((before, after, relation, True))
+
+    def read(self, question: str) -> Query:
+        text = re.sub(r"^As of \d{4}, (.)", lambda m: m[1].upper(), question)
+        found = {q.signature: q for frame in FRAMES for type in self.patterns for q in self._framed(text, frame, type)}
+        if len(found) != 1:
+            raise ParseError(f"{question!r}: has {len(found)} readings; a question of this family has one")
+        return next(iter(found.values()))
+
+    def _framed(self, text: str, frame: Frame, type: str) -> Iterator[Query]:
+        words = {"noun": type, "a_noun": with_article(type)}
+        opening, closing = frame.opening.format(**words), frame.closing.format(**words)
+        if not (text.startswith(opening) and text.endswith(closing)):
+            return
+        body = text[len(opening) : len(text) - len(closing)]
+        lists = self._list(body, 0, type) if frame.between is None else self._items(body, 0, type, frame)
+        yield from (Query(type=type, clues=clues) for clues, end in lists if end == len(body))
+
+    def _items(self, text: str, at: int, type: str, frame: Frame) -> Iterator[tuple[tuple[Clue, ...], int]]:
+        before, _, after = frame.item.partition("{clue}")
+        assert frame.between is not None
+        if not text.startswith(before, at):
+            return
+        for clue, end in self._clue(text, at + len(before), type):
+            if not text.startswith(after, end):
+                continue
+            end += len(after)
+            yield (clue,), end
+            if text.startswith(frame.between, end):
+                for rest, stop in self._items(text, end + len(frame.between), type, frame):
+                    yield (clue, *rest), stop
+
+    def _list(self, text: str, at: int, type: str) -> Iterator[tuple[tuple[Clue, ...], int]]:
+        """ "A", "A and B", "A, B and C" from `at` on, with every place it may end."""
+        for clue, end in self._clue(text, at, type):
+            yield (clue,), end
+            if text.startswith(" and ", end):
+                yield from (((clue, last), stop) for last, stop in self._clue(text, end + 5, type))
+            if text.startswith(", ", end):
+                yield from (((clue, *rest), stop) for rest, stop in self._list(text, end + 2, type) if len(rest) > 1)
+
+    def _clue(self, text: str, at: int, type: str) -> Read:
+        for before, after, relation, inverse in self.patterns[type]:
+            if not text.startswith(before, at):
+                continue
+            for target, end in self._end(text, at + len(before), relation, inverse):
+                if text.startswith(after, end):
+                    yield Clue(relation=relation.name, inverse=inverse, target=target), end + len(after)
+
+    def _end(
+        self, text: str, at: int, relation: Relation, inverse: bool
+    ) -> Iterator[tuple[EntityRef | Band | Query, int]]:
+        type = relation.subject_type if inverse else relation.object_type
+        if type is None:
+            yield from _bands(text, at, relation.unit)
+            return
+        yield from ((EntityRef(entity=entity), end) for entity, end in self._named(text, at, type))
+        for noun in (f"the {type}", with_article(type)):
+            if text.startswith(f"{noun} that ", at):
+                for clues, end in self._list(text, at + len(noun) + 6, type):
+                    yield Query(type=type, clues=clues), end
+        same = f"the same {type} as "
+        if relation.functional and not inverse and text.startswith(same, at):
+            for entity, end in self._named(text, at + len(same), relation.subject_type):
+                back = Clue(relation=relation.name, inverse=True, target=EntityRef(entity=entity))
+                yield Query(type=type, clues=(back,)), end
+
+    def _named(self, text: str, at: int, type: str) -> Iterator[tuple[str, int]]:
+        end = at
+        for _ in range(LONGEST_NAME):
+            match = _WORD.match(text, end)
+            if match is None:
+                return
+            for stop in range(match.end(), match.start(), -1):
+                if (entity := self.names[type].get(text[at:stop])) is not None:
+                    yield entity, stop
+            end = match.end()
+
+
+_WORD = re.compile(r"\s*\S+")
+
+
+def _bands(text: str, at: int, unit: str | None) -> Iterator[tuple[Band, int]]:
+    """Every interval whose own words stand at `at`: numbers are read, then said again and compared."""
+    for match in re.finditer(NUMBER, text[at : at + 80]):
+        first = _number(match[0])
+        ends: list[tuple[float | None, float | None]] = [(first, None), (None, first)]
+        second = re.compile(f" and ({NUMBER})").match(text, at + match.end())
+        if second is not None:
+            ends.append((first, _number(second[1])))
+        for low, high in ends:
+            said = say_band(low, high, unit)
+            if text.startswith(said, at):
+                yield Band(low=low, high=high), at + len(said)
+
+
+def _number(digits: str) -> float:
+    return float(digits.replace(",", ""))
+
+
+@lru_cache(maxsize=4)
+def _reader(world: World) -> Reader:
+    return Reader(world)

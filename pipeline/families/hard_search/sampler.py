@@ -1,0 +1,170 @@
+"""Draws clue sets that identify one entity and in which every clue is needed.
+
+Random walks make fake chains: of unique five-edge trees only one in thirty needs all its edges. So the draw is guided:
+every clue alone is vague, every next one removes much of what is left, and a last pass takes out what is not needed.
+"""
+
+import random
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from pipeline.families.hard_search.clues import Kind, Kinds, Saying, Style
+from schemas.config import HardSearchConfig
+from schemas.query import Clue, EntityRef, Query
+
+VAGUE, BROAD = 0.03, 0.60
+"""A clue alone leaves this share of its type, at least and at most. The share at which guided draws succeed most."""
+SINGLE_FLOOR = 3
+"""Entities a clue alone leaves at least, where a type is so small that `VAGUE` of it is fewer."""
+PAIR, PAIR_FLOOR = 0.01, 2
+"""The same for two clues together: three of 300 countries, two of 51 states. So no two clues identify the answer."""
+CUT = 0.7
+"""Every next clue leaves at most this share of what was left."""
+MEMBERS = 3
+"""Clues of a description at most: it only has to identify an entity, not to be hard."""
+SKETCHES = 12
+"""Widened clues looked at in one draw."""
+
+
+class Sampler:
+    """Clue sets about entities of one world. Pure given the generator of random numbers."""
+
+    def __init__(self, kinds: Kinds, config: HardSearchConfig) -> None:
+        self.kinds, self.config = kinds, config
+
+    def clue_set(self, rng: random.Random, entity: str, styles: Sequence[Style]) -> list[Saying] | None:
+        """A minimal set that identifies `entity`, with a clue of every style in `styles` and otherwise named ones.
+
+        `None` where this draw found none; another draw may.
+        """
+        kind = self.kinds.of(entity)
+        first = [self._vague_one(rng, kind, entity, style) for style in styles]
+        rest = evenly(rng, [s for s in kind.named(entity) if vague(kind, s)])
+        if "region" in styles:
+            rest = evenly(rng, [*rest, *self._regions(rng, kind, entity)])
+        wanted = rng.randint(self.config.min_clues, self.config.max_clues)
+        chosen = self._narrow(kind, entity, [s for s in first if s is not None], rest, wanted)
+        if chosen is None or None in first:
+            return None
+        kept = without_needless(chosen, kind.bit(entity), rng)
+        enough = self.config.min_clues <= len(kept) <= self.config.max_clues
+        return kept if enough and all(s in kept for s in first) and every_clue_counts(kept) else None
+
+    def description(self, rng: random.Random, entity: str, answer: str, depth: int) -> Query | None:
+        """A query that only `entity` satisfies, known and possible alike, with no fact that touches `answer`."""
+        kind = self.kinds.of(entity)
+        usable = [s for s in kind.named(entity) if s.clue.target != EntityRef(entity=answer)]
+        bit = kind.bit(entity)
+        alone = evenly(rng, [s for s in usable if s.possible == bit])
+        vaguer = evenly(rng, [s for s in usable if s.proved.bit_count() > 1])
+        sizes = [1, 2, MEMBERS]
+        rng.shuffle(sizes)
+        for size in sizes:
+            candidates = alone if size == 1 else vaguer[:8]
+            for group in combinations(candidates, size):
+                if intersection(s.possible for s in group) == bit and (size == 1 or every_clue_counts(group)):
+                    return self._query(rng, kind.type, list(group), answer, depth)
+        return None
+
+    def _query(self, rng: random.Random, type: str, group: list[Saying], answer: str, depth: int) -> Query:
+        """The group as a query; where depth allows, its last clue describes its own end by one clue more."""
+        clues = [s.clue for s in group]
+        if depth > 1 and rng.random() < 0.5:
+            end = clues[-1].target
+            assert isinstance(end, EntityRef)
+            inner = self.description(rng, end.entity, answer, depth - 1)
+            if inner is not None and len(inner.clues) == 1:
+                clues[-1] = clues[-1].model_copy(update={"target": inner})
+        return Query(type=type, clues=tuple(clues))
+
+    def _vague_one(self, rng: random.Random, kind: Kind, entity: str, style: Style) -> Saying | None:
+        if style == "region":
+            return next(iter(self._regions(rng, kind, entity)), None)
+        return next(iter(evenly(rng, [s for s in kind.bands(entity) if vague(kind, s)])), None)
+
+    def _regions(self, rng: random.Random, kind: Kind, entity: str) -> list[Saying]:
+        pairs = list(kind.regions(entity))
+        rng.shuffle(pairs)
+        sayings = [kind.widened(clue, about) for clue, about in pairs[:SKETCHES]]
+        return evenly(rng, [s for s in sayings if vague(kind, s)])
+
+    def _narrow(
+        self, kind: Kind, entity: str, chosen: list[Saying], rest: list[Saying], wanted: int
+    ) -> list[Saying] | None:
+        """Adds clues until only `entity` is possible; not before `wanted` of them where that can be had."""
+        bit, left, chosen = kind.bit(entity), kind.all, list(chosen)
+        for saying in chosen:
+            left &= saying.possible
+        for saying in rest:
+            if left == bit:
+                return chosen
+            after = left & saying.possible
+            too_soon = after == bit and len(chosen) + 1 < wanted
+            if too_soon or after.bit_count() > CUT * left.bit_count():
+                continue
+            if saying in chosen or not pairs_vague(kind, chosen, saying):
+                continue
+            chosen.append(saying)
+            left = after
+        return chosen if left == bit else None
+
+
+def evenly(rng: random.Random, sayings: Sequence[Saying]) -> list[Saying]:
+    """The sayings in random order, one of each relation before a second of any: no relation crowds out the others."""
+    groups: dict[tuple[str, bool], list[Saying]] = {}
+    for saying in sayings:
+        groups.setdefault(saying.relation, []).append(saying)
+    order = list(groups.values())
+    rng.shuffle(order)
+    for group in order:
+        rng.shuffle(group)
+    longest = max(map(len, order), default=0)
+    return [group[i] for i in range(longest) for group in order if i < len(group)]
+
+
+def single_floor(size: int) -> int:
+    """Entities that one clue must leave of `size`."""
+    return max(SINGLE_FLOOR, round(VAGUE * size))
+
+
+def pair_floor(size: int) -> int:
+    """Entities that two clues must leave of `size`."""
+    return max(PAIR_FLOOR, round(PAIR * size))
+
+
+def vague(kind: Kind, saying: Saying) -> bool:
+    """Whether the clue alone is far from identifying anything, and still excludes much."""
+    return single_floor(len(kind.members)) <= saying.proved.bit_count() <= BROAD * len(kind.members)
+
+
+def pairs_vague(kind: Kind, chosen: Sequence[Saying], new: Saying) -> bool:
+    floor = pair_floor(len(kind.members))
+    return all((s.proved & new.proved).bit_count() >= floor for s in chosen)
+
+
+def intersection(masks: Iterable[int]) -> int:
+    """All bits where there are no masks."""
+    found = -1
+    for mask in masks:
+        found &= mask
+    return found
+
+
+def without_needless(chosen: Sequence[Saying], bit: int, rng: random.Random) -> list[Saying]:
+    """The set less every clue without which the answer is still the only possible one, tried in random order."""
+    kept = list(chosen)
+    for saying in rng.sample(kept, len(kept)):
+        others = [s for s in kept if s is not saying]
+        if others and intersection(s.possible for s in others) == bit:
+            kept = others
+    return kept
+
+
+def every_clue_counts(chosen: Sequence[Saying]) -> bool:
+    """Whether without any one clue at least two entities provably satisfy the rest."""
+    return all(intersection(s.proved for s in chosen if s is not left_out).bit_count() > 1 for left_out in chosen)
+
+
+def named_clues(query: Query) -> list[Clue]:
+    """The top-level clues that name their end, so that it can be described instead."""
+    return [c for c in query.clues if isinstance(c.target, EntityRef)]
