@@ -1,0 +1,3 @@
+"""Fixtures that more than one package uses."""
+
+pytest_plugins = ["tests.s3"]

@@ -1,0 +1,61 @@
+"""A real S3 server in its own process, for the session."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """Its endpoint. It binds a free port itself and says which, so that two sessions never meet."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = iter(process.stderr.readline, "")
+        yield next(found[0] for line in said if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(10)
+        process.stderr.close()
+
+
+def aws_environment(endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_ACCESS_KEY_ID": "someone",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    with moto_server() as endpoint:
+        before = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
+        for key in before:
+            del os.environ[key]
+        os.environ.update(aws_environment(endpoint))
+        yield endpoint
+        for key in aws_environment(endpoint):
+            del os.environ[key]
+        os.environ.update(before)
+
+
+@pytest.fixture
+def bucket(s3_server: str, request: pytest.FixtureRequest) -> str:
+    """The URL of an empty bucket of this test's own."""
+    import boto3
+
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50].strip("-") + f"-{os.urandom(3).hex()}"
+    boto3.client("s3").create_bucket(Bucket=name)
+    return f"s3://{name}"
