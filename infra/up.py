@@ -20,7 +20,7 @@ import httpx
 import yaml
 from rich.console import Console
 
-from infra.settings import ROOT, load_settings
+from infra.settings import ROOT, Settings
 from schemas.errors import TouchstoneError
 
 POOL = "local"
@@ -37,7 +37,7 @@ def up(console: Console) -> None:
     """Run everything until interrupted. Raises `UpError` where a part does not start or dies."""
     url = _api_url()
     environment = _environment(url)
-    logs = load_settings().cache / "logs"
+    logs = Settings.from_env().cache / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         console.print(f"starting the Prefect server at {url} (log: {logs / 'prefect-server.log'})")
@@ -68,7 +68,7 @@ def _api_url() -> str:
 
 
 def _environment(url: str) -> dict[str, str]:
-    database = load_settings().cache / "prefect" / "prefect.db"
+    database = Settings.from_env().cache / "prefect" / "prefect.db"
     database.parent.mkdir(parents=True, exist_ok=True)
     return {
         **os.environ,
