@@ -86,7 +86,7 @@ class Store:
             raise StoreError(f"{root}: {' '.join(bad)} would be read as a pattern; choose a path without it")
         if separator and scheme != "s3":
             raise StoreError(f"{root}: {scheme}:// is not supported; give a local path or s3://bucket/prefix")
-        if (not rest.strip("/") and separator) or not root:
+        if not root or (separator and not rest.partition("/")[0]):
             raise StoreError(f"{root!r}: names no bucket or folder; give a local path or s3://bucket/prefix")
         self.root = root.rstrip("/") if separator else str(Path(root).expanduser().absolute())
         self.local = None if separator else Path(self.root)
