@@ -1,0 +1,229 @@
+"""`grade`: a pure function of (spec, text), with three verdicts. `undecided` is nobody's failure and never counts as wrong."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from fractions import Fraction
+
+from pipeline.grading import collections as several
+from pipeline.grading.dates import readings
+from pipeline.grading.final import final_answer
+from pipeline.grading.numbers import LONGEST, close, is_plain_number, quantity, stripped, without_hedge
+from pipeline.grading.syntax import Unreadable, parse
+from pipeline.grading.text import fold, plain
+from pipeline.grading.units import PLAIN, unit
+from pipeline.grading.workers import WORKERS, Undecided
+from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
+from schemas.base import Record
+
+VERSION = "1"
+
+_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
+_NAMED_FUNCTION = re.compile(r"^(?:[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*")
+
+
+class Verdict(StrEnum):
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNDECIDED = "undecided"
+
+
+class Grade(Record):
+    """A verdict and, unless it is right, why."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+RIGHT = Grade(verdict=Verdict.RIGHT)
+
+
+def _wrong(reason: str) -> Grade:
+    return Grade(verdict=Verdict.WRONG, reason=reason)
+
+
+def grade(spec: AnswerSpec, text: str) -> Grade:
+    """Whether the final answer of `text` is what `spec` asks for.
+
+    Never raises on any text. Algebra beyond plain numbers runs in a killable process; what it cannot settle within its time
+    and memory is undecided, with that as the reason.
+    """
+    answer = final_answer(text)
+    if answer is None:
+        return _wrong("no_answer")
+    match spec:
+        case EntityAnswer():
+            return _entity(spec, answer)
+        case NumberAnswer():
+            return _number(spec, answer)
+        case DateAnswer():
+            return _date(spec, answer)
+        case ExpressionAnswer():
+            return _expression(spec, answer)
+        case CollectionAnswer():
+            return _interval(spec, answer) if spec.shape == "interval" else _collection(spec, answer)
+
+
+async def agrade(spec: AnswerSpec, text: str) -> Grade:
+    """`grade`, off the event loop."""
+    if isinstance(spec, EntityAnswer | DateAnswer):
+        return grade(spec, text)
+    return await asyncio.to_thread(grade, spec, text)
+
+
+def _entity(spec: EntityAnswer, answer: str) -> Grade:
+    names = {fold(name) for name in (spec.name, *spec.aliases)}
+    if fold(answer) in names:
+        return RIGHT
+    choice = _CHOICE.fullmatch(re.sub(r"\\text\s*\{(.*)\}", r"\1", answer).strip())
+    if choice and re.fullmatch("[A-Z]", spec.name) and choice[1] == spec.name:
+        return RIGHT
+    return _wrong("other_name")
+
+
+def _number(spec: NumberAnswer, answer: str) -> Grade:
+    gold = Fraction(spec.value)
+    asked = unit(plain(spec.unit or ""))
+    if spec.tolerance is not None:
+        answer = without_hedge(answer)
+    found = quantity(answer)
+    if found is not None:
+        if found.unit in (PLAIN, asked):
+            value = found.value
+            if found.unit == PLAIN and asked.dimension == "" and asked != PLAIN:
+                value /= asked.factor  # the gold is a share written in %, the answer a plain number
+        elif found.unit.dimension == asked.dimension:
+            value = found.value * found.unit.factor / asked.factor
+        elif found.unit.dimension == "percent" and asked.dimension == "":
+            value = found.value / 100 / asked.factor
+        elif found.unit == unit("%") and asked.dimension == "percent":
+            value = found.value
+        else:
+            return _wrong("other_unit")
+        return RIGHT if close(value, gold, spec.tolerance) else _wrong("other_number")
+    if asked.dimension == "" and asked != PLAIN:
+        gold *= asked.factor
+    return _algebra(str(gold), stripped(answer), (), spec.tolerance)
+
+
+def _date(spec: DateAnswer, answer: str) -> Grade:
+    gold = readings(spec.value)[0]
+    found = readings(answer)
+    if not found:
+        return _wrong("no_date")
+    fitting = [gold.covers(day) for day in found]
+    if all(fitting):
+        return RIGHT
+    if any(fitting):
+        return Grade(verdict=Verdict.UNDECIDED, reason="day_or_month_first")
+    return _wrong("less_precise" if found[0].covers(gold) else "other_date")
+
+
+def _expression(spec: ExpressionAnswer, answer: str) -> Grade:
+    text = answer
+    if "=" not in spec.value:
+        named = _NAMED_FUNCTION.match(text)
+        if named and named[0].split("=")[0].strip() not in spec.variables:
+            text = text[named.end() :]
+    return _algebra(spec.value, text, spec.variables, None)
+
+
+def _algebra(gold: str, text: str, variables: tuple[str, ...], tolerance: float | None) -> Grade:
+    checked = _table([gold], [text], variables, tolerance)
+    if isinstance(checked, Grade):
+        return checked
+    return _verdict(checked[0][0])
+
+
+def _verdict(cell: str) -> Grade:
+    if cell == "equal":
+        return RIGHT
+    return Grade(verdict=Verdict.UNDECIDED, reason=cell) if cell == "unproved" else _wrong(cell)
+
+
+def _table(
+    golds: Sequence[str], texts: Sequence[str], variables: tuple[str, ...] = (), tolerance: float | None = None
+) -> list[list[str]] | Grade:
+    """Every gold against every text, or the grade that ends it: unreadable text is wrong before any process is asked."""
+    if max(map(len, texts), default=0) > LONGEST:
+        return Grade(verdict=Verdict.UNDECIDED, reason="too_long")
+    try:
+        for text in texts:
+            for side in text.split("="):
+                parse(side, variables)
+    except Unreadable:
+        return _wrong("unreadable")
+    try:
+        return WORKERS.compare(golds, texts, variables, tolerance)
+    except Undecided as doubt:
+        return Grade(verdict=Verdict.UNDECIDED, reason=str(doubt))
+
+
+def _equalities(golds: Sequence[str], texts: Sequence[str]) -> list[list[str]] | Grade:
+    """`_table`, without a process where all are plain numbers."""
+    if all(is_plain_number(t) for t in (*golds, *texts)):
+        values = [[q.value for t in side if (q := quantity(t))] for side in (golds, texts)]
+        return [["equal" if g == v else "different" for v in values[1]] for g in values[0]]
+    return _table(golds, texts)
+
+
+def _collection(spec: CollectionAnswer, answer: str) -> Grade:
+    found = several.items(answer, spec.shape)
+    if found is None:
+        return _wrong("other_shape")
+    ordered = spec.shape == "tuple"
+    if (ordered or spec.shape == "multiset") and len(found) != len(spec.items):
+        return _wrong("other_length")
+    if not found or not spec.items:
+        return RIGHT if not found and not spec.items else _wrong("other_length")
+    table = _equalities(spec.items, found)
+    if isinstance(table, Grade):
+        return table
+    if ordered:
+        cells = [table[i][i] for i in range(len(found))]
+    elif spec.shape == "set":
+        cells = [_best(row) for row in table] + [_best(column) for column in zip(*table, strict=True)]
+    else:
+        cells = _paired(table)
+    return _worst(cells)
+
+
+def _best(cells: Sequence[str]) -> str:
+    return next((c for c in ("equal", "unproved") if c in cells), "different")
+
+
+def _worst(cells: Sequence[str]) -> Grade:
+    if all(c == "equal" for c in cells):
+        return RIGHT
+    only_doubts = all(c in ("equal", "unproved") for c in cells)
+    return Grade(verdict=Verdict.UNDECIDED, reason="unproved") if only_doubts else _wrong("other_members")
+
+
+def _paired(table: list[list[str]]) -> list[str]:
+    """A cell for each gold of a multiset, each text used once; equality is transitive, so greedy pairing is exact."""
+    free = set(range(len(table[0])))
+    cells = []
+    for row in table:
+        match = min(
+            free, key=lambda j: (("equal", "unproved").index(row[j]) if row[j] in ("equal", "unproved") else 2, j)
+        )
+        cells.append(row[match])
+        free.discard(match)
+    return cells
+
+
+def _interval(spec: CollectionAnswer, answer: str) -> Grade:
+    found = several.interval(answer)
+    if found is None:
+        return _wrong("other_shape")
+    low, high = spec.items
+    gold = several.Interval(low, high, spec.closed)
+    table = _equalities((low, high), (found.low, found.high))
+    if isinstance(table, Grade):
+        return table
+    ends = _worst([table[0][0], table[1][1]])
+    if ends.verdict is not Verdict.RIGHT:
+        return ends
+    open_at_infinity = tuple(shut and "oo" not in end for shut, end in zip(gold.closed, (low, high), strict=True))
+    return RIGHT if found.closed == open_at_infinity else _wrong("other_ends")

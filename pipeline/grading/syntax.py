@@ -1,0 +1,195 @@
+"""A strict reader of algebra in plain text or LaTeX. It reads the whole text or none of it, and evaluates nothing.
+
+`parse` yields nested tuples: `("num", "1.5")`, `("sym", "x")`, `("add"|"mul"|"div"|"pow", a, b)`, `("neg", a)`,
+`("fn", name, a)`. Whoever evaluates them must be killable: a tree of ten nodes can stand for a number of any size.
+"""
+
+import re
+from typing import Any
+
+from pipeline.grading.text import plain
+
+Node = tuple[Any, ...]
+DEEPEST = 60
+FUNCTIONS = frozenset(
+    {
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "sec",
+        "csc",
+        "asin",
+        "acos",
+        "atan",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "exp",
+        "ln",
+        "log",
+        "sqrt",
+        "abs",
+        "factorial",
+        "floor",
+        "ceil",
+    }
+)
+CONSTANTS = frozenset({"pi", "e", "E", "i", "I", "oo", "infty", "inf", "infinity"})
+_TOKEN = re.compile(
+    r"\s*(?P<num>\d+(?:\.\d+)?|\.\d+)|\s*\\?(?P<word>[A-Za-z]+(?:_\{?[A-Za-z0-9]+\}?)?)|\s*(?P<op>\*\*|√|[-+*/^!(){}\[\]|])|\s*$"
+)
+_CLOSING = {"(": ")", "{": "}", "[": "]"}
+
+
+class Unreadable(ValueError):
+    """Not one algebraic expression in the declared variables."""
+
+
+def parse(text: str, variables: tuple[str, ...] = ()) -> Node:
+    """The expression that all of `text` is. Raises `Unreadable` for anything else, undeclared letters included."""
+    reader = _Reader(_tokens(plain(text)), variables)
+    node = reader.sum(0)
+    if reader.peek():
+        raise Unreadable(f"stray {reader.peek()}")
+    return node
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None or match.end() == at:
+            raise Unreadable(f"stray {text[at]}")
+        at = match.end()
+        if match.lastgroup:
+            found.append((match.lastgroup, match[match.lastgroup]))
+    return found
+
+
+class _Reader:
+    """Recursive descent; a sum of products of signed powers of atoms."""
+
+    def __init__(self, tokens: list[tuple[str, str]], variables: tuple[str, ...]) -> None:
+        self.tokens = [part for token in tokens for part in self._split(token, variables)]
+        self.variables = variables
+        self.at = 0
+
+    @staticmethod
+    def _split(token: tuple[str, str], variables: tuple[str, ...]) -> list[tuple[str, str]]:
+        """`xy` as `x`, `y` where only the letters are known."""
+        kind, word = token
+        if kind != "word" or word in variables or word in FUNCTIONS | CONSTANTS | {"frac", "dfrac", "tfrac"}:
+            return [token]
+        if all(letter in variables for letter in word):
+            return [("word", letter) for letter in word]
+        raise Unreadable(f"unknown {word}")
+
+    def peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def take(self, *expected: str) -> str:
+        if not self.peek() or (expected and self.peek() not in expected):
+            raise Unreadable(f"{self.peek() or 'the end'} where {' or '.join(expected) or 'a term'} is due")
+        self.at += 1
+        return self.tokens[self.at - 1][1]
+
+    def sum(self, depth: int) -> Node:
+        if depth > DEEPEST:
+            raise Unreadable("nested too deeply")
+        node = self.product(depth)
+        while self.peek() in ("+", "-"):
+            sign = self.take()
+            right = self.product(depth)
+            node = ("add", node, right if sign == "+" else ("neg", right))
+        return node
+
+    def product(self, depth: int) -> Node:
+        node = self.signed(depth)
+        while True:
+            if self.peek() in ("*", "/"):
+                node = ("mul" if self.take() == "*" else "div", node, self.signed(depth))
+            elif self._starts_factor():
+                node = ("mul", node, self.power(depth))
+            else:
+                return node
+
+    def _starts_factor(self) -> bool:
+        """Juxtaposition multiplies, but no number follows anything unless a sign stands between: `2 3` is no product."""
+        if self.at >= len(self.tokens):
+            return False
+        kind, word = self.tokens[self.at]
+        return kind == "word" or word in ("(", "{", "[", "√")
+
+    def signed(self, depth: int) -> Node:
+        if self.peek() in ("+", "-"):
+            if depth > DEEPEST:
+                raise Unreadable("nested too deeply")
+            return ("neg", self.signed(depth + 1)) if self.take() == "-" else self.signed(depth + 1)
+        return self.power(depth)
+
+    def power(self, depth: int) -> Node:
+        base = self.atom(depth)
+        while self.peek() == "!":
+            self.take()
+            base = ("fn", "factorial", base)
+        if self.peek() in ("^", "**"):
+            self.take()
+            return ("pow", base, self.exponent(depth))
+        return base
+
+    def exponent(self, depth: int) -> Node:
+        if depth > DEEPEST:
+            raise Unreadable("nested too deeply")
+        return ("neg", self.exponent(depth + 1)) if self.peek() == "-" and self.take() else self.power(depth + 1)
+
+    def atom(self, depth: int) -> Node:
+        if self.at >= len(self.tokens):
+            raise Unreadable("ends where a term is due")
+        kind, word = self.tokens[self.at]
+        if kind == "num":
+            self.take()
+            return ("num", word)
+        if word in _CLOSING:
+            return self.group(depth)
+        if word == "|":
+            self.take("|")
+            node = self.sum(depth + 1)
+            self.take("|")
+            return ("fn", "abs", node)
+        self.take()
+        if word in ("frac", "dfrac", "tfrac"):
+            return ("div", self.group(depth), self.group(depth))
+        if word == "√" or word in FUNCTIONS - set(self.variables):
+            return self.function("sqrt" if word == "√" else word, depth)
+        if kind == "word":
+            return ("sym", word)
+        raise Unreadable(f"stray {word}")
+
+    def group(self, depth: int) -> Node:
+        opening = self.take("(", "{", "[")
+        node = self.sum(depth + 1)
+        self.take(_CLOSING[opening])
+        return node
+
+    def function(self, name: str, depth: int) -> Node:
+        """`sqrt(x)`, `\\sqrt[3]{x}`, `sin 2x`, `\\sin^2(x)`; bare arguments are numbers and variables only."""
+        if name == "sqrt" and self.peek() == "[":
+            root = self.group(depth)
+            return ("pow", self.group(depth), ("div", ("num", "1"), root))
+        exponent = None
+        if self.peek() == "^" and name != "sqrt":
+            self.take()
+            exponent = self.exponent(depth)
+        if self.peek() in ("(", "{"):
+            argument = self.group(depth)
+        else:
+            argument = self.power(depth + 1)
+            while self.at < len(self.tokens) and self.peek() in self.variables and name != "sqrt":
+                argument = ("mul", argument, self.power(depth + 1))
+        node: Node = ("fn", name, argument)
+        return ("pow", node, exponent) if exponent else node

@@ -1,0 +1,38 @@
+import time
+
+import pytest
+
+from pipeline.grading import final_answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<answer>Niger</answer>", "Niger"),
+        ("<answer>Chad</answer> no, <answer>Niger</answer>", "Niger"),
+        ("<answer>Chad</answer> or <answer>Niger</answer>", "Chad or Niger"),
+        ("<answer>Chad</answer> and then <answer>Niger", "Chad"),
+        (r"first \boxed{8}, then \boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+        (r"\boxed{\boxed{6}}", r"\boxed{6}"),
+        ("I think so. The answer is 12. That is all.", "12"),
+        ("The answer is St. Louis.", "St. Louis"),
+        ("The answer is J. S. Bach.", "J. S. Bach"),
+        ("The final answer is: 3.5", "3.5"),
+        ("12 + 3 = 15\n#### 15", "15"),
+        ("Answer: 12\nWait.\nAnswer: 13", "13"),
+        ("Niger", "Niger"),
+        ("$42$", "42"),
+        ("A long remark that goes on and on, with no commitment to anything at all, whatever you may ask of it.", None),
+        ("line one\nline two", None),
+        ("", None),
+    ],
+)
+def test_the_answer_a_text_ends_on_is_read(text: str, answer: str | None) -> None:
+    assert final_answer(text) == answer
+
+
+@pytest.mark.parametrize("unit", ["<answer>", "\\boxed{", "{", "the answer is ", "\\", "</answer>", "**"])
+def test_reading_takes_linear_time_on_hostile_repetition(unit: str) -> None:
+    started = time.monotonic()
+    final_answer(unit * 50_000)
+    assert time.monotonic() - started < 3
