@@ -58,7 +58,7 @@ class Env:
     def __init__(self, tools: Mapping[str, Tool], format: TurnFormat, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
         self._all_tools = dict(tools)
-        self._format = format
+        self.format = format
         self._tools: dict[str, Tool] = {}
         self.prompt: tuple[int, ...] = ()
         self._turns = self._errors = 0
@@ -71,7 +71,7 @@ class Env:
             raise EnvError(f"tools {missing} of task {task.task_id}: not among {sorted(self._all_tools)}; add them")
         self.close()
         self._tools = {name: self._all_tools[name] for name in task.tools}
-        self.prompt = self._format.prompt(task.question)
+        self.prompt = self.format.prompt(task.question)
         self._open = True
         return self.prompt
 
@@ -94,7 +94,7 @@ class Env:
         self.prompt += tuple(ids)
         self._turns += 1
         calls: tuple[ToolCall, ...] = ()
-        match self._format.parse(ids, {name: tool.schema for name, tool in self._tools.items()}):
+        match self.format.parse(ids, {name: tool.schema for name, tool in self._tools.items()}):
             case Answer(text=text):
                 return self._end(StopReason.ANSWERED, answer=text)
             case FormatError(kind=FormatKind.TRUNCATED):
@@ -125,7 +125,7 @@ class Env:
             raise _ToolDown(f"{call.name}: {type(error).__name__}: {error}") from error
 
     def _show(self, text: str, calls: tuple[ToolCall, ...]) -> Observation:
-        ids = self._format.observation(text)
+        ids = self.format.observation(text)
         self.prompt += ids
         if self.budget:
             return Observation(text, ids, calls)
