@@ -108,7 +108,7 @@ class Store:
 
     def put(self, key: str, data: bytes | Path) -> Written:
         """Write `data`, or the file it names, under `key`. Raises `KeyExists` rather than replace anything."""
-        written = _digest(data)
+        written = measure(data)
         with explained(self.url(key)):
             self._backend.create(key, data)
             self._verify(key, written)
@@ -119,7 +119,7 @@ class Store:
         try:
             return self.put(key, data)
         except KeyExists:
-            written = _digest(data)
+            written = measure(data)
             if self.digest(key) != written:
                 raise KeyExists(f"{self.url(key)}: holds other content and is written once; use another key") from None
             return written
@@ -257,7 +257,8 @@ def _checked(key: str) -> str:
     return key
 
 
-def _digest(data: bytes | Path) -> Written:
+def measure(data: bytes | Path) -> Written:
+    """Size and hash of bytes or a local file."""
     if isinstance(data, bytes):
         return Written(len(data), hashlib.sha256(data).hexdigest())
     with explained(str(data)), data.open("rb") as file:

@@ -78,13 +78,25 @@ class Table(Generic[R]):
     def pack(self, records: Iterable[R]) -> pa.Table:
         return self.table([self.to_row(record) for record in records])
 
+    def check(self, table: pa.Table) -> None:
+        """Raises `SchemaError` naming the first column that is missing, unknown, of another type, or null where none may be."""
+        declared, given = dict(zip(self.schema.names, self.schema.types, strict=True)), table.schema
+        for name in [*declared, *given.names]:
+            has = given.field(name).type if name in given.names else "nothing"
+            wants = declared.get(name, "nothing")
+            if has != wants:
+                raise SchemaError(
+                    f"{self.name} column {name}: has {has}, schema version {SCHEMA_VERSION} has {wants}; "
+                    "use the version that wrote it"
+                )
+            if name not in self.optional and table[name].null_count:
+                raise SchemaError(
+                    f"{self.name} column {name}: has nulls, and a row always has one; leave such rows out"
+                )
+
     def unpack(self, table: pa.Table) -> list[R]:
         """Raises `SchemaError` if the columns are not exactly the declared ones."""
-        if not table.schema.equals(self.schema):
-            raise SchemaError(
-                f"{self.name} columns {', '.join(f'{f.name}:{f.type}' for f in table.schema)}: not those of schema version "
-                f"{SCHEMA_VERSION}; read it with the version that wrote it"
-            )
+        self.check(table)
         return [self.from_row(row) for row in table.to_pylist()]
 
     def _encode(self, value: Any, path: str) -> Any:

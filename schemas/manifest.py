@@ -3,6 +3,7 @@
 from pydantic import Field, JsonValue, model_validator
 
 from schemas.base import Record
+from schemas.world import Source
 
 
 class FunnelStep(Record):
@@ -39,6 +40,15 @@ class Shard(Record):
     sha256: str
 
 
+class StratumCounts(Record):
+    """What became of a stratum: tasks `generated` and `kept`, and of the kept ones `correct` of `samples` attempts."""
+
+    generated: int
+    kept: int = 0
+    samples: int = 0
+    correct: int = 0
+
+
 class Manifest(Record):
     """Written last: a directory without it is no release. Rows of a config and split are exactly those of its shards.
 
@@ -52,11 +62,17 @@ class Manifest(Record):
     """Certificates, rejects and attempts, under `_touchstone/`."""
     worlds: dict[str, str] = {}
     """Content hash by world name."""
+    sources: tuple[Source, ...] = ()
+    """Where the worlds' facts come from, with the licences that a release passes on."""
     generators: dict[str, str] = {}
     solvers: dict[str, str] = {}
     """Model revision by role."""
     code_revision: str
     parent: str | None = None
     funnel: dict[str, tuple[FunnelStep, ...]]
+    """By family, from the first candidate to the last kept row."""
+    strata: dict[str, StratumCounts] = {}
+    guess: dict[str, float] = {}
+    """Share of a `config/split` that one always gets right who always gives its most frequent answer."""
     configs: dict[str, dict[str, JsonValue]]
     """The run configuration of each family."""

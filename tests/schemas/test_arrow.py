@@ -144,8 +144,14 @@ def test_a_nested_value_off_the_schema_is_named_with_its_place():
 
 def test_a_table_with_other_columns_is_not_read():
     other = CERTIFICATES.table([CERTIFICATE]).drop_columns(["detail"])
-    with pytest.raises(SchemaError, match="schema version 1"):
+    with pytest.raises(SchemaError, match="column detail: has nothing, schema version 1 has string"):
         CERTIFICATES.unpack(other)
+    wide = CERTIFICATES.table([CERTIFICATE]).append_column("more", pa.array([1]))
+    with pytest.raises(SchemaError, match="column more: has int64"):
+        CERTIFICATES.check(wide)
+    null = pa.table({"index": [1], "task": pa.array([None], pa.string()), "miss": pa.array([None], pa.string())})
+    with pytest.raises(SchemaError, match="candidate column miss: has nulls"):
+        CANDIDATES.check(null)
 
 
 def test_a_row_changed_after_it_was_made_is_not_read():
