@@ -1,0 +1,49 @@
+"""Who came first: an index over every candidate of a run, small enough to hand to every batch."""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from schemas.answer import canonical_answer
+from schemas.base import content_hash
+from schemas.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """First candidate by formal signature and by wording, and every answer a wording or a signature was given.
+
+    The order is that of the candidates' `lineage.index`, so batches and their order change nothing.
+    """
+
+    first: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """(index, task id) by key."""
+    answers: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tasks: Iterable[Task]) -> "Census":
+        first: dict[str, tuple[int, str]] = {}
+        answers: dict[str, set[str]] = defaultdict(set)
+        for task in tasks:
+            for key in keys(task):
+                first[key] = min(first.get(key, (task.lineage.index, task.task_id)), (task.lineage.index, task.task_id))
+                answers[key].add(canonical_answer(task.answer))
+        return cls(first, {key: frozenset(found) for key, found in answers.items()})
+
+
+def keys(task: Task) -> tuple[str, str]:
+    """What two equal tasks share: `signature:` of the formal question, `wording:` of the text without case, accents, marks."""
+    return f"signature:{task.constraints.signature}", f"wording:{content_hash(' '.join(tokens(task.question)))}"
+
+
+def tokens(text: str) -> list[str]:
+    """Words and numbers, case-folded, accents removed. Signs that change a formula count as tokens."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    return re.findall(r"\w+|[-+*/^=<>(){}\[\]|!%.]", "".join(c for c in folded if not unicodedata.combining(c)))
+
+
+def words(text: str) -> list[str]:
+    """The tokens that are words or numbers: "N'Djamena" is n, djamena."""
+    return [token for token in tokens(text) if token[0].isalnum() or token[0] == "_"]

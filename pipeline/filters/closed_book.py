@@ -1,0 +1,39 @@
+"""Rejects a task that a model answers from memory (search) or without reasoning (math)."""
+
+from pipeline.filters.base import Certifier, Filter, Resources, need
+from pipeline.sampling import Grading, Sampler
+from pipeline.sequential import Sprt
+from schemas.certificate import Certificate
+from schemas.config import SequentialTest
+from schemas.task import Task
+
+VERSION = "1"
+
+
+async def closed_book(task: Task, sampler: Sampler, test: SequentialTest) -> Certificate:
+    """Wald's test on the solver without its tools: kept once p <= p0 is accepted, rejected once p >= p1 is.
+
+    Zero right of eight would say less: it bounds p below .31 only, and drops a third of the tasks with p = .05.
+    """
+    certify = Certifier(task, "closed_book", VERSION)
+    rule = Sprt(test)
+    samples = await sampler.sample(task, rule)
+    found = samples.measured(sampler.solver)
+    found["log_ratio"] = rule.log_ratio(samples.n, samples.correct)
+    match rule.verdict(samples.n, samples.correct):
+        case "below":
+            return certify.keep(**found)
+        case "above":
+            return certify.reject(f"solved_{sampler.solver.arm}", **found)
+        case "open":
+            return certify.undecided(f"no_verdict_in_{test.limit}", **found)
+    if samples.count(Grading.LOST) > sampler.spare:
+        return certify.failed(f"infra: {samples.last(Grading.LOST)}", **found)
+    return certify.undecided("ungradable", **found)
+
+
+async def _judge(task: Task, given: Resources) -> Certificate:
+    return await closed_book(task, need(given.closed_book, "closed_book"), given.triviality)
+
+
+FILTER = Filter("closed_book", VERSION, _judge)

@@ -1,0 +1,46 @@
+"""Rejects a task whose gold a second, independent way of computing it does not give."""
+
+from pipeline.filters.base import Certifier, Filter, Resources, listed
+from pipeline.grading import Verdict, grade
+from pipeline.tables import Tables
+from schemas.answer import EntityAnswer
+from schemas.certificate import Certificate
+from schemas.query import Problem, Query
+from schemas.task import Task
+
+VERSION = "1"
+
+
+def rederive_by_joins(task: Task, tables: Tables) -> Certificate:
+    """Search tasks: the clues as joins over the fact table, in both readings of the world."""
+    certify = Certifier(task, "rederive", VERSION)
+    if not isinstance(task.constraints, Query) or not isinstance(task.answer, EntityAnswer):
+        raise TypeError(f"a {task.constraints.kind} with an {task.answer.kind} answer is not rederived by joins")
+    answer = frozenset({task.answer.entity})
+    certain, possible = tables.certain(task.constraints), tables.possible(task.constraints)
+    if certain != answer or possible != answer:
+        return certify.reject("other_answer", by="joins", certain=listed(certain)[:5], possible=listed(possible)[:5])
+    return certify.keep(by="joins")
+
+
+def rederive_by_solver(task: Task) -> Certificate:
+    """Math tasks: the family's second solver, which shares no formula with the first; the grader compares."""
+    from pipeline.families.math import resolve
+
+    certify = Certifier(task, "rederive", VERSION)
+    if not isinstance(task.constraints, Problem):
+        raise TypeError(f"a {task.constraints.kind} is not rederived by a solver")
+    answer = resolve(task.constraints)
+    verdict = grade(task.answer, answer)
+    if verdict.verdict is Verdict.RIGHT:
+        return certify.keep(by="second_solver")
+    if verdict.verdict is Verdict.WRONG:
+        return certify.reject("other_answer", by="second_solver", found=answer)
+    return certify.undecided("ungradable", by="second_solver", found=answer, why=verdict.reason)
+
+
+def _judge(task: Task, given: Resources) -> Certificate:
+    return rederive_by_solver(task) if isinstance(task.constraints, Problem) else rederive_by_joins(task, given.tables)
+
+
+FILTER = Filter("rederive", VERSION, _judge)
