@@ -1,0 +1,224 @@
+"""What curation measures a task with: a served model in one arm.
+
+Arms: `tools`, the policy in its environment; `closed_book`, a chat model asked for a name it knows by heart; `reasoning` and
+`no_reasoning`, a chat model on a computed question with and without room to work it out.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from typing import Literal
+
+from infra.client import ModelClient
+from infra.endpoint import Endpoint, ModelError
+from infra.engine import EngineOptions, attach, serve
+from infra.journal import Journal
+from infra.models import resolve
+from infra.settings import Settings
+from pipeline.corpora.world import World
+from pipeline.solver import Solver
+from rl.env import Env, Limits
+from rl.prompts import CHATS, Chat
+from rl.reach import Reach
+from rl.rollout import rollout
+from rl.tokens import TurnFormat
+from rl.tools import world_tools
+from schemas.config import Served
+from schemas.errors import TouchstoneError
+from schemas.task import Task
+from schemas.trajectory import StopReason, Trajectory, Turn
+
+Arm = Literal["tools", "closed_book", "reasoning", "no_reasoning"]
+
+
+class SolverError(TouchstoneError):
+    """An arm that this model or this run cannot have."""
+
+
+class AgentSolver:
+    """A policy with the tools of a world; many attempts may run at once."""
+
+    arm = "tools"
+
+    def __init__(
+        self,
+        client: ModelClient,
+        world: World,
+        format: TurnFormat,
+        *,
+        temperature: float = 1.0,
+        limits: Limits | None = None,
+        seconds: float = 600.0,
+        reach: Reach | None = None,
+    ) -> None:
+        """`seconds` bounds one attempt. Without `reach` the policy is taken to know every name."""
+        self.name = solver_name(client.endpoint)
+        self._client = client
+        self._tools = world_tools(world)
+        self._format = format
+        self._temperature = temperature
+        self._limits = limits or Limits()
+        self._seconds = seconds
+        self._reach = reach
+
+    def out_of_reach(self, task: Task) -> str | None:
+        """A name in the task that the policy has no token for, `None` where it knows them all."""
+        return self._reach.unknown_name(task) if self._reach else None
+
+    async def __call__(self, task: Task, seed: int) -> Trajectory:
+        return await rollout(
+            task,
+            seed,
+            env=Env(self._tools, self._format, self._limits),
+            client=self._client,
+            solver=self.name,
+            version=self._client.endpoint.revision,
+            temperature=self._temperature,
+            seconds=self._seconds,
+        )
+
+
+class ChatSolver:
+    """A chat model that answers in one message, without tools. What it wrote is the answer; the grader reads it."""
+
+    def __init__(self, client: ModelClient, arm: str, chat: Chat, *, temperature: float = 1.0) -> None:
+        self.name = solver_name(client.endpoint)
+        self.arm = arm
+        self._client = client
+        self._chat = chat
+        self._temperature = temperature
+
+    async def __call__(self, task: Task, seed: int) -> Trajectory:
+        turns: tuple[Turn, ...] = ()
+        tokens, answer, error = 0, None, ""
+        try:
+            said = await self._client.chat(
+                self._chat.messages(task),
+                max_tokens=self._chat.max_tokens,
+                seed=seed,
+                temperature=self._temperature,
+                stop=self._chat.stop,
+            )
+        except ModelError as broken:
+            stop, error = StopReason.INFRA, str(broken)
+        else:
+            tokens = said.prompt_tokens + said.completion_tokens
+            turns = (
+                Turn(
+                    prompt_tokens=said.prompt_tokens,
+                    output_ids=said.token_ids,
+                    logprobs=said.logprobs,
+                    text=said.text,
+                    version=self._client.endpoint.revision,
+                    call_id=said.call_id,
+                ),
+            )
+            stop, answer = _read(said.text, said.finish)
+        return Trajectory(
+            task_id=task.task_id,
+            solver=self.name,
+            arm=self.arm,
+            seed=seed,
+            turns=turns,
+            stop=stop,
+            answer=answer,
+            error=error,
+            tokens=tokens,
+        )
+
+
+def _read(text: str, finish: str) -> tuple[StopReason, str | None]:
+    """How a chat ended. A text cut by the token limit is no answer, even where one could be read from it."""
+    if finish == "length":
+        return StopReason.MAX_TOKENS, None
+    answer = text.strip()
+    return (StopReason.ANSWERED, answer) if answer else (StopReason.NO_ANSWER, None)
+
+
+def solver_name(endpoint: Endpoint) -> str:
+    """Model and revision, as difficulty records store it."""
+    return f"{endpoint.model}@{endpoint.revision}"
+
+
+@contextlib.contextmanager
+def open_endpoint(served: Served, *, settings: Settings, concurrency: int = 64) -> Iterator[Endpoint]:
+    """The model, served here for as long as the block runs, or the one at `served.url`.
+
+    Blocks while a server starts. Raises `UnavailableModel` or `ModelError`.
+    """
+    if served.url is not None:
+        yield attach(served.url, served.model)
+        return
+    model = resolve(served.model, settings.cache)
+    with serve(model, cache=settings.cache, options=EngineOptions(max_num_seqs=concurrency)) as endpoint:
+        yield endpoint
+
+
+@contextlib.asynccontextmanager
+async def solver_for(
+    served: Served,
+    arm: Arm,
+    *,
+    endpoint: Endpoint,
+    settings: Settings,
+    journal: Journal | None,
+    world: World | None = None,
+    concurrency: int = 64,
+    temperature: float = 1.0,
+) -> AsyncIterator[Solver]:
+    """One arm on a model that is up; several arms may share an endpoint. `tools` needs the world.
+
+    Raises `SolverError` for an arm that cannot be had.
+    """
+    async with ModelClient(endpoint, journal, concurrency) as client:
+        if arm != "tools":
+            yield ChatSolver(client, arm, CHATS[arm], temperature=temperature)
+            return
+        if world is None:
+            raise SolverError(f"{served.model}: the arm `tools` searches a world and none is given; load one")
+        if not endpoint.vllm:
+            raise SolverError(
+                f"{endpoint.url}: the arm `tools` needs token ids, which only vllm servers return; serve the model with vllm"
+            )
+        yield await asyncio.to_thread(_agent, served, client, world, settings, temperature)
+
+
+def _agent(served: Served, client: ModelClient, world: World, settings: Settings, temperature: float) -> AgentSolver:
+    folder = resolve(served.model, settings.cache).path
+    format = TurnFormat.load(folder)
+    limits = Limits()
+    window = client.endpoint.max_model_len or limits.context
+    return AgentSolver(
+        client,
+        world,
+        format,
+        temperature=temperature,
+        limits=limits.model_copy(update={"context": min(limits.context, window)}),
+        reach=Reach.load(folder, world),
+    )
+
+
+@contextlib.asynccontextmanager
+async def open_solver(
+    served: Served,
+    arm: Arm,
+    *,
+    settings: Settings,
+    journal: Journal | None,
+    world: World | None = None,
+    concurrency: int = 64,
+    temperature: float = 1.0,
+) -> AsyncIterator[Solver]:
+    """`open_endpoint` and `solver_for` in one, for a single arm. The event loop waits while a server starts."""
+    with open_endpoint(served, settings=settings, concurrency=concurrency) as endpoint:
+        async with solver_for(
+            served,
+            arm,
+            endpoint=endpoint,
+            settings=settings,
+            journal=journal,
+            world=world,
+            concurrency=concurrency,
+            temperature=temperature,
+        ) as solver:
+            yield solver

@@ -1,0 +1,144 @@
+import asyncio
+import contextlib
+import dataclasses
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.client import ModelClient
+from infra.endpoint import EngineDied
+from infra.settings import Settings
+from pipeline.solver import Solver
+from rl.prompts import CHATS
+from rl.reach import Reach
+from rl.solvers import AgentSolver, ChatSolver, SolverError, solver_for
+from schemas.config import Served
+from schemas.query import Clue, EntityRef, Query
+from schemas.task import Task
+from schemas.trajectory import StopReason, Trajectory
+from tests.rl.servers import ChattyModel, ScriptedPolicy, served
+from tests.rl.test_env import ANSWER, task
+from tests.rl.test_rollout import LOOK_UP
+from tests.rl.tiny import FORMAT, byte_tokenizer
+from tests.worlds import toy_world
+
+POLICY = Served(model="scripted")
+
+
+def asked_about(*named: str) -> Task:
+    inner = Query(type="city", clues=(Clue(relation="capital", inverse=True, target=EntityRef(entity=named[-1])),))
+    clues = tuple(Clue(relation="borders", target=EntityRef(entity=id)) for id in named[:-1])
+    query = Query(type="country", clues=(*clues, Clue(relation="capital", target=inner)))
+    fields = {name: getattr(task("search"), name) for name in Task.model_fields if name != "task_id"}
+    return Task.create(**{**fields, "constraints": query})
+
+
+def model_folder(path: Path) -> Path:
+    """As much of a model as its caller reads: the tokenizer, and files that make it a model folder."""
+    path.mkdir(parents=True)
+    byte_tokenizer().save(str(path / "tokenizer.json"))
+    (path / "config.json").write_text("{}")
+    (path / "model.safetensors").write_bytes(b"weights")
+    return path
+
+
+async def chat(model: ChattyModel, arm: str = "closed_book") -> Trajectory:
+    with served(model) as endpoint:
+        async with ModelClient(endpoint, None) as client:
+            return await ChatSolver(client, arm, CHATS[arm])(task(), 5)
+
+
+async def test_a_closed_book_model_is_shown_examples_and_its_text_is_the_answer() -> None:
+    model = ChattyModel(" Niger\n")
+    found = await chat(model)
+    assert (found.stop, found.answer, found.arm, found.solver) == (
+        StopReason.ANSWERED,
+        "Niger",
+        "closed_book",
+        "scripted@r1",
+    )
+    assert found.tokens == 9 + 3
+    (request,) = model.requests
+    roles = [message["role"] for message in request["messages"]]
+    assert roles == ["system", *["user", "assistant"] * 3, "user"]
+    assert request["messages"][-1]["content"] == task().question
+    assert (request["seed"], request["stop"]) == (5, ["\n"])
+
+
+async def test_a_chat_that_says_nothing_has_no_answer() -> None:
+    found = await chat(ChattyModel(" \n"))
+    assert (found.stop, found.answer, len(found.turns)) == (StopReason.NO_ANSWER, None, 1)
+
+
+async def test_a_chat_cut_by_the_token_limit_is_no_answer() -> None:
+    found = await chat(ChattyModel("Niger, or", finish="length"))
+    assert (found.stop, found.answer) == (StopReason.MAX_TOKENS, None)
+
+
+async def test_a_broken_engine_is_an_infra_stop_in_every_arm() -> None:
+    def died() -> None:
+        raise EngineDied("memory: its server ended by signal 9")
+
+    with served(ChattyModel("x")) as endpoint:
+        async with ModelClient(dataclasses.replace(endpoint, check=died), None) as client:
+            agent = AgentSolver(client, toy_world(), FORMAT)
+            for solver in (ChatSolver(client, "closed_book", CHATS["closed_book"]), agent):
+                found = await solver(task("search"), 5)
+                assert (found.stop, found.error) == (StopReason.INFRA, "memory: its server ended by signal 9")
+
+
+async def test_attempts_of_one_agent_run_at_once_without_mixing(tmp_path: Path) -> None:
+    with served(ScriptedPolicy(LOOK_UP, ANSWER)) as endpoint:
+        async with ModelClient(endpoint, None) as client:
+            agent: Solver = AgentSolver(client, toy_world(), FORMAT)
+            found = await asyncio.gather(*(agent(task("search"), seed) for seed in range(32)))
+    assert [t.seed for t in found] == list(range(32))
+    assert {(t.stop, t.answer, len(t.turns)) for t in found} == {(StopReason.ANSWERED, "Niger", 2)}
+
+
+def test_a_task_is_out_of_reach_by_its_first_unknown_name() -> None:
+    known = Reach(frozenset({"Niger", "Mali", "Chad"}), toy_world())
+    assert known.unknown_name(asked_about("country/mali", "country/chad")) is None
+    assert known.unknown_name(asked_about("country/togo", "country/chad")) == "Togo"
+    assert known.unknown_name(asked_about("country/mali", "country/togo")) == "Togo"  # inside a description
+    without_answer = Reach(frozenset({"Mali", "Chad"}), toy_world())
+    assert without_answer.unknown_name(asked_about("country/mali", "country/chad")) == "Niger"
+
+
+@contextlib.asynccontextmanager
+async def opened(tmp_path: Path, endpoint: dict[str, Any] | None = None, **more: Any) -> AsyncIterator[Solver]:
+    """The `tools` arm of a model folder that knows the name Niger, on a server that answers at once."""
+    folder = model_folder(tmp_path / "policy")
+    (folder / "covers.json").write_text(json.dumps(["Niger"]))
+    settings = Settings.from_env({"TOUCHSTONE_STORE": str(tmp_path / "store")})
+    with served(ScriptedPolicy(ANSWER)) as up:
+        up = dataclasses.replace(up, **(endpoint or {}))
+        policy = Served(model=str(folder))
+        async with solver_for(policy, "tools", endpoint=up, settings=settings, journal=None, **more) as solver:
+            yield solver
+
+
+async def test_the_tools_arm_reads_tokenizer_and_vocabulary_of_the_model_folder(tmp_path: Path) -> None:
+    async with opened(tmp_path, world=toy_world()) as solver:
+        assert isinstance(solver, AgentSolver)
+        assert (await solver(task("search"), 1)).answer == "Niger"
+        assert solver.out_of_reach(asked_about("country/togo")) == "Togo"
+
+
+async def test_the_tools_arm_without_a_world_or_on_a_server_without_token_ids_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SolverError, match="searches a world and none is given"):
+        async with opened(tmp_path / "a"):
+            pass
+    with pytest.raises(SolverError, match="only vllm servers return"):
+        async with opened(tmp_path / "b", world=toy_world(), endpoint={"vllm": False}):
+            pass
+
+
+async def test_the_window_is_no_larger_than_the_server_s(tmp_path: Path) -> None:
+    prompt = len(FORMAT.prompt(task().question))
+    async with opened(tmp_path, world=toy_world(), endpoint={"max_model_len": prompt + 2}) as solver:
+        found = await solver(task("search"), 1)
+    assert (found.stop, len(found.turns[0].output_ids)) == (StopReason.CONTEXT_OVERFLOW, 2)
