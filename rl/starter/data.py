@@ -1,0 +1,111 @@
+"""Episodes to imitate: oracle scripts played in the real environment, over worlds whose facts are shuffled.
+
+Facts that differ from world to world cannot be learnt by heart, so what is left to learn is to look them up.
+"""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.corpora.world import World
+from pipeline.families.base import Miss
+from pipeline.families.hard_search import HardSearch
+from pipeline.families.hard_search.grammar import FRAMES, question
+from pipeline.families.hard_search.oracle import Flaws, Move, Oracle, Script
+from rl.env import Env, Limits
+from rl.starter.sft import Episode
+from rl.tokens import Answer, ToolCalls, TurnFormat
+from rl.tools import world_tools
+from schemas.answer import EntityAnswer
+from schemas.config import HardSearchConfig
+from schemas.query import Clue, EntityRef, Query
+from schemas.task import Lineage, Task
+
+TOOLS = ("search", "open")
+
+
+def hard_tasks(world: World, config: HardSearchConfig, seed: int, count: int) -> list[Task]:
+    """The first `count` tasks of the family; candidates that miss are passed over."""
+    make = HardSearch(world, config)
+    tasks: list[Task] = []
+    for index in range(4 * count):
+        task = make(seed, index)
+        if not isinstance(task, Miss):
+            tasks.append(task)
+        if len(tasks) == count:
+            break
+    return tasks
+
+
+def lookups(world: World, types: Sequence[str], seed: int, count: int) -> list[Task]:
+    """First lessons: questions about a single fact, asked in the words of the family, that one search answers."""
+    rng = random.Random(f"{seed}/lookups")
+    facts = [
+        f
+        for f in world.facts
+        if isinstance(f.object, str) and {world.entities[f.subject].type, world.entities[f.object].type} <= set(types)
+    ]
+    tasks: list[Task] = []
+    for fact in rng.choices(facts, k=8 * count):
+        assert isinstance(fact.object, str)
+        inverse = world.relations[fact.relation].inverse_clue is not None and rng.random() < 0.5
+        named, asked = (fact.subject, fact.object) if inverse else (fact.object, fact.subject)
+        clue = Clue(relation=fact.relation, inverse=inverse, target=EntityRef(entity=named))
+        query = Query(type=world.entities[asked].type, clues=(clue,))
+        if world.certain(query) == {asked}:
+            tasks.append(_lookup(world, query, asked, question(world, query, rng.choice(FRAMES), None), seed))
+        if len(tasks) == count:
+            break
+    return tasks
+
+
+def _lookup(world: World, query: Query, answer: str, text: str, seed: int) -> Task:
+    entity = world.entities[answer]
+    lineage = Lineage(generator="lookup", version="1", seed=seed, index=0, knobs={}, world=world.hash)
+    return Task.create(
+        family="hard_search",
+        stratum="lookup",
+        question=text,
+        answer=EntityAnswer(entity=answer, name=entity.name, aliases=entity.aliases),
+        tools=TOOLS,
+        constraints=query,
+        lineage=lineage,
+    )
+
+
+def episodes(
+    world: World, tasks: Sequence[Task], format: TurnFormat, limits: Limits, flaws: Flaws, seed: int
+) -> list[Episode]:
+    """One episode a task. The same (world, tasks, seed) give the same episodes."""
+    oracle, env = Oracle(world), Env(world_tools(world), format, limits)
+
+    async def play_all() -> list[Episode]:
+        played = []
+        for task in tasks:
+            assert isinstance(task.constraints, Query)
+            rng = random.Random(f"{seed}/{task.task_id}")
+            played.append(await play(env, format, task, oracle.script(task.constraints, rng, flaws)))
+        return played
+
+    return asyncio.run(play_all())
+
+
+async def play(env: Env, format: TurnFormat, task: Task, script: Script) -> Episode:
+    """The script's moves as tokens, with what the environment answered between them."""
+    ids = list(env.reset(task))
+    mask = [False] * len(ids)
+    move = next(script)
+    while True:
+        turn = format.turn(_step(move))
+        seen = await env.step(turn)
+        ids += [*turn, *seen.ids]
+        mask += [True] * len(turn) + [False] * len(seen.ids)
+        if seen.done:
+            return Episode(np.array(ids, dtype=np.int32), np.array(mask))
+        move = script.send(seen.text or "")
+
+
+def _step(move: Move) -> ToolCalls | Answer:
+    return ToolCalls((move.call,), move.thought) if move.call else Answer(move.answer, move.thought)

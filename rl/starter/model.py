@@ -1,0 +1,46 @@
+"""The model: a plain Llama, so that vLLM, transformers and every trainer know it."""
+
+import hashlib
+from pathlib import Path
+
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from schemas.base import Record
+
+
+class ModelConfig(Record):
+    """The size of a policy."""
+
+    hidden: int = 192
+    layers: int = 4
+    heads: int = 6
+    inner: int = 512
+    """Width of the feed-forward layers."""
+    context: int = 2048
+    """Tokens of an episode at most."""
+
+
+def new_model(config: ModelConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+    """A model with random weights. Embeddings are not tied: a CPU engine would keep the old head when weights are swapped."""
+    torch.manual_seed(seed)
+    return LlamaForCausalLM(  # type: ignore[no-untyped-call]
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden,
+            intermediate_size=config.inner,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            num_key_value_heads=config.heads,
+            max_position_embeddings=config.context,
+            tie_word_embeddings=False,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+def weights_hash(folder: Path) -> str:
+    """SHA-256 of a model folder's weights."""
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
