@@ -36,7 +36,7 @@ _WORDS = {
     "minute": "min", "mins": "min", "hour": "h", "hr": "h", "hrs": "h", "day": "d", "week": "wk",
     "milliliter": "ml", "mL": "ml", "centiliter": "cl", "deciliter": "dl", "liter": "l", "L": "l", "hectare": "ha",
     "dollar": "$", "USD": "$", "US$": "$", "euro": "€", "EUR": "€", "GBP": "£", "degree": "°", "deg": "°", "^circ": "°", "^\\circ": "°",
-    "\\circ": "°", "per cent": "percent",
+    "\\circ": "°", "per cent": "percent", "years old": "year", "year old": "year",
 }  # fmt: skip
 _PLURALS = {
     "people": "person",
@@ -87,7 +87,7 @@ def _simple(text: str) -> Unit:
         symbol = _WORDS.get(name, name)
         if symbol in _UNITS:
             return _UNITS[symbol]
-    return Unit(f"word {_singular(lowered)}", Fraction(1))
+    return Unit(f"word {_singular(_WORDS.get(lowered, lowered))}", Fraction(1))
 
 
 def _singular(word: str) -> str:

@@ -1,0 +1,415 @@
+"""Equations and polynomials; one solver is sympy, the other searches or evaluates."""
+
+from fractions import Fraction
+from random import Random
+
+import sympy as sp  # type: ignore[import-untyped]
+
+from pipeline.families.math.templates.base import (
+    Parameters,
+    Template,
+    expression,
+    misses,
+    number,
+    numbers,
+    signed,
+    term,
+)
+from schemas.answer import AnswerSpec, CollectionAnswer
+from schemas.task import NearMiss
+
+_X = sp.Symbol("x")
+
+
+def _draw_linear(rng: Random) -> Parameters:
+    a, x = rng.randint(2, 9), rng.choice([v for v in range(-30, 61) if v not in (0, 1)])
+    c = rng.choice([0, 0, *(v for v in range(-4, 8) if v not in (0, a))])
+    b = rng.choice((1, -1)) * rng.randint(2, 40)
+    return {"left": [a, b], "right": [c, (a - c) * x + b]}
+
+
+def _ask_linear(p: Parameters, rng: Random) -> str:
+    (a, b), (c, d) = p["left"], p["right"]
+    right = f"{term(c, 'x')}{signed(d)}" if c else str(d)
+    equation = f"{term(a, 'x')}{signed(b)} = {right}"
+    return rng.choice(
+        (f"Solve {equation} for x.", f"Find x if {equation}.", f"What is the value of x when {equation}?")
+    )
+
+
+def _root(p: Parameters) -> AnswerSpec:
+    (a, b), (c, d) = p["left"], p["right"]
+    return number(Fraction(d - b, a - c))
+
+
+def _root_by_search(p: Parameters) -> AnswerSpec:
+    (a, b), (c, d) = p["left"], p["right"]
+    (x,) = [x for x in range(-1000, 1001) if a * x + b == c * x + d]
+    return number(x)
+
+
+def _work_linear(p: Parameters) -> list[str]:
+    (a, b), (c, d) = p["left"], p["right"]
+    lines = []
+    if c:
+        lines.append(f"{term(a, 'x')}{signed(-c, 'x')} = {term(a - c, 'x')}")
+    if b > 0:
+        lines.append(f"{d} - {b} = {d - b}")
+    else:
+        lines.append(f"{d} + {-b} = {d - b}")
+    if a - c != 1:
+        lines.append(f"{d - b} / {a - c} = {(d - b) // (a - c)}")
+    return lines
+
+
+def _slip_linear(p: Parameters) -> list[NearMiss]:
+    (a, b), (c, d) = p["left"], p["right"]
+    x = Fraction(d - b, a - c)
+    return misses(
+        x,
+        (Fraction(d + b, a - c), "moved with its sign"),
+        (-x, "wrong sign"),
+        (x + 1, "one too many"),
+        (d - b, "not divided"),
+    )
+
+
+def _draw_system(rng: Random) -> Parameters:
+    y, x = sorted(rng.sample(range(1, 25), 2))
+    return {"x": x, "y": y, "times": rng.choice((1, 1, 2, 3))}
+
+
+def _ask_system(p: Parameters, rng: Random) -> str:
+    total, difference = _sides(p)
+    system = f"{term(p['times'], 'x')} + y = {total} and x - y = {difference}"
+    return rng.choice(
+        (f"Solve the system {system}. Give the ordered pair (x, y).", f"Find the ordered pair (x, y) with {system}.")
+    )
+
+
+def _sides(p: Parameters) -> tuple[int, int]:
+    return p["times"] * p["x"] + p["y"], p["x"] - p["y"]
+
+
+def _system(p: Parameters) -> AnswerSpec:
+    """Cramer's rule."""
+    (total, difference), k = _sides(p), p["times"]
+    return numbers("tuple", (Fraction(-total - difference, -k - 1), Fraction(k * difference - total, -k - 1)))
+
+
+def _system_by_search(p: Parameters) -> AnswerSpec:
+    """Every pair of small numbers, tried in the two equations as they are asked."""
+    (total, difference), k = _sides(p), p["times"]
+    (pair,) = [(x, y) for x in range(-60, 60) for y in range(-60, 60) if k * x + y == total and x - y == difference]
+    return numbers("tuple", pair)
+
+
+def _work_system(p: Parameters) -> list[str]:
+    (total, difference), x = _sides(p), p["x"]
+    both = total + difference
+    return [f"{total} + {difference} = {both}", f"{both} / {p['times'] + 1} = {x}", f"{x} - {difference} = {p['y']}"]
+
+
+def _slip_system(p: Parameters) -> list[NearMiss]:
+    x, y = p["x"], p["y"]
+    return misses(
+        f"({x}, {y})", (f"({y}, {x})", "swapped"), (f"({x + 1}, {y + 1})", "off by one"), (f"({x}, {-y})", "wrong sign")
+    )
+
+
+def _draw_quadratic(rng: Random) -> Parameters:
+    r, s = rng.sample([v for v in range(-12, 13) if v], 2)
+    return {"roots": sorted((r, s)), "lead": rng.choice((1, 1, 1, 2, 3))}
+
+
+def _coefficients(p: Parameters) -> tuple[int, int, int]:
+    (r, s), k = p["roots"], p["lead"]
+    return k, -k * (r + s), k * r * s
+
+
+def _ask_quadratic(p: Parameters, rng: Random) -> str:
+    a, b, c = _coefficients(p)
+    equation = f"{term(a, 'x^2')}{signed(b, 'x')}{signed(c)} = 0"
+    return rng.choice((f"Find the set of real solutions of {equation}.", f"What is the solution set of {equation}?"))
+
+
+def _roots(p: Parameters) -> AnswerSpec:
+    a, b, c = _coefficients(p)
+    return numbers("set", sorted(int(r) for r in sp.roots(a * _X**2 + b * _X + c, _X)))
+
+
+def _roots_by_search(p: Parameters) -> AnswerSpec:
+    a, b, c = _coefficients(p)
+    return numbers("set", [x for x in range(-200, 201) if a * x * x + b * x + c == 0])
+
+
+def _work_quadratic(p: Parameters) -> list[str]:
+    (r, s), k = p["roots"], p["lead"]
+    lines = [f"divide by {k}: x^2{signed(-(r + s), 'x')}{signed(r * s)} = 0"] if k != 1 else []
+    return [*lines, f"{r} + {s} = {r + s} and {r} * {s} = {r * s}", f"x = {r} or x = {s}"]
+
+
+def _slip_quadratic(p: Parameters) -> list[NearMiss]:
+    r, s = p["roots"]
+    right = {r, s}
+    candidates = [
+        ((-r, -s), "wrong signs"),
+        ((r,), "one root only"),
+        ((r, s + 1), "off by one"),
+        ((r + 1, s), "off by one"),
+    ]
+    return [NearMiss(answer="{" + ", ".join(map(str, c)) + "}", why=why) for c, why in candidates if set(c) != right]
+
+
+def _draw_polynomial(rng: Random) -> Parameters:
+    degree = rng.choice((2, 3))
+    lead = rng.choice((1, 2, 3, 4, 5))
+    return {"coefficients": [lead, *(rng.choice([v for v in range(-9, 10) if v]) for _ in range(degree))]}
+
+
+def _shown(coefficients: list[int]) -> str:
+    degree = len(coefficients) - 1
+    powers = ["" if n == 0 else "x" if n == 1 else f"x^{n}" for n in range(degree, -1, -1)]
+    first, *rest = zip(coefficients, powers, strict=True)
+    return term(*first) + "".join(signed(c, power) for c, power in rest)
+
+
+def _ask_derivative(p: Parameters, rng: Random) -> str:
+    f = _shown(p["coefficients"])
+    return rng.choice(
+        (f"Differentiate f(x) = {f} with respect to x.", f"What is the derivative of {f} with respect to x?")
+    )
+
+
+def _polynomial(coefficients: list[int]) -> sp.Expr:
+    return sp.Poly(coefficients, _X).as_expr()
+
+
+def _derivative(p: Parameters) -> AnswerSpec:
+    return expression(sp.expand(sp.diff(_polynomial(p["coefficients"]), _X)), "x")
+
+
+def _derivative_by_interpolation(p: Parameters) -> AnswerSpec:
+    """Exact central differences of a polynomial of degree three at most, interpolated through three points."""
+
+    def f(x: Fraction) -> Fraction:
+        return Fraction(sum(c * x ** (len(p["coefficients"]) - 1 - i) for i, c in enumerate(p["coefficients"])))
+
+    def slope(x: int) -> Fraction:
+        h1, h2 = Fraction(1), Fraction(1, 2)
+        coarse, fine = ((f(x + h) - f(x - h)) / (2 * h) for h in (h1, h2))
+        return (4 * fine - coarse) / 3  # Richardson: exact through degree four
+
+    return expression(sp.expand(sp.interpolate([(x, sp.Rational(str(slope(x)))) for x in range(3)], _X)), "x")
+
+
+def _work_derivative(p: Parameters) -> list[str]:
+    degree = len(p["coefficients"]) - 1
+    return [
+        f"{term(c, f'x^{n}' if n > 1 else 'x')} -> {_shown([c * n] + [0] * (n - 1))}"
+        for c, n in zip(p["coefficients"], range(degree, 0, -1), strict=False)
+    ]
+
+
+def _slip_derivative(p: Parameters) -> list[NearMiss]:
+    right = sp.diff(_polynomial(p["coefficients"]), _X)
+    return misses(
+        sp.expand(right),
+        (sp.expand(right + 1), "a constant too many"),
+        (sp.expand(-right), "wrong sign"),
+        (sp.expand(_polynomial(p["coefficients"])), "not differentiated"),
+    )
+
+
+def _draw_value(rng: Random) -> Parameters:
+    return {
+        "coefficients": [rng.randint(1, 4), rng.choice((-1, 1)) * rng.randint(1, 9), rng.randint(-30, 60)],
+        "at": rng.randint(3, 9),
+    }
+
+
+def _ask_value(p: Parameters, rng: Random) -> str:
+    f, x = _shown([c for c in p["coefficients"]]), p["at"]
+    return rng.choice((f"What is {f} at x = {x}?", f"If f(x) = {f}, what is f({x})?", f"Evaluate {f} for x = {x}."))
+
+
+def _value(p: Parameters) -> AnswerSpec:
+    a, b, c = p["coefficients"]
+    x = p["at"]
+    return number((a * x + b) * x + c)
+
+
+def _value_by_substitution(p: Parameters) -> AnswerSpec:
+    return number(int(_polynomial(p["coefficients"]).subs(_X, p["at"])))
+
+
+def _work_value(p: Parameters) -> list[str]:
+    (a, b, c), x = p["coefficients"], p["at"]
+    square = x * x
+    lines = [f"{x} * {x} = {square}"]
+    if a != 1:
+        lines.append(f"{a} * {square} = {a * square}")
+    lines.append(f"{abs(b)} * {x} = {abs(b) * x}")
+    partial = a * square + b * x
+    lines.append(f"{a * square} {'+' if b > 0 else '-'} {abs(b) * x} = {partial}")
+    return [*lines, f"{partial} {'+' if c > 0 else '-'} {abs(c)} = {partial + c}"] if c else lines
+
+
+def _slip_value(p: Parameters) -> list[NearMiss]:
+    (a, b, c), x = p["coefficients"], p["at"]
+    right = a * x * x + b * x + c
+    return misses(
+        right,
+        (right - c, "constant forgotten"),
+        (2 * a * x + b * x + c, "doubled instead of squared"),
+        (right + 1, "off by one"),
+    )
+
+
+def _draw_product(rng: Random) -> Parameters:
+    return {"factors": [[rng.randint(1, 5), rng.choice((-1, 1)) * rng.randint(1, 9)] for _ in "ab"]}
+
+
+def _ask_product(p: Parameters, rng: Random) -> str:
+    (a, b), (c, d) = p["factors"]
+    product = f"({term(a, 'x')}{signed(b)})({term(c, 'x')}{signed(d)})"
+    return rng.choice((f"Expand {product}.", f"Write {product} as a polynomial in x without brackets."))
+
+
+def _product(p: Parameters) -> AnswerSpec:
+    (a, b), (c, d) = p["factors"]
+    return expression(sp.expand((a * _X + b) * (c * _X + d)), "x")
+
+
+def _product_by_points(p: Parameters) -> AnswerSpec:
+    (a, b), (c, d) = p["factors"]
+    return expression(sp.expand(sp.interpolate([(x, (a * x + b) * (c * x + d)) for x in (-1, 0, 1)], _X)), "x")
+
+
+def _work_product(p: Parameters) -> list[str]:
+    (a, b), (c, d) = p["factors"]
+    return [f"x^2: {a} * {c} = {a * c}", f"x: {a} * {d} + {b} * {c} = {a * d + b * c}", f"1: {b} * {d} = {b * d}"]
+
+
+def _slip_product(p: Parameters) -> list[NearMiss]:
+    (a, b), (c, d) = p["factors"]
+    right = _shown_product(a * c, a * d + b * c, b * d)
+    return misses(
+        right,
+        (_shown_product(a * c, a * d + b * c, -b * d), "wrong sign"),
+        (_shown_product(a * c, 0, b * d), "outer and inner products forgotten"),
+        (_shown_product(a * c, a * d + b * c + 1, b * d), "off by one"),
+    )
+
+
+def _shown_product(a: int, b: int, c: int) -> str:
+    return f"{term(a, 'x^2')}{signed(b, 'x')}{signed(c)}"
+
+
+def _draw_inequality(rng: Random) -> Parameters:
+    a, x = rng.choice((-1, 1)) * rng.randint(2, 9), rng.randint(-40, 60)
+    b = rng.choice((-1, 1)) * rng.randint(2, 40)
+    return {"a": a, "b": b, "c": a * x + b, "sign": rng.choice(("<", "<=", ">", ">="))}
+
+
+def _ask_inequality(p: Parameters, rng: Random) -> str:
+    text = f"{term(p['a'], 'x')}{signed(p['b'])} {p['sign']} {p['c']}"
+    return rng.choice(
+        (f"Solve {text} over the real numbers. Give an interval.", f"For which real x is {text}? Give an interval.")
+    )
+
+
+def _ray(end: int, upward: bool, closed: bool) -> AnswerSpec:
+    items = (str(end), "oo") if upward else ("-oo", str(end))
+    return CollectionAnswer(shape="interval", items=items, closed=(closed and upward, closed and not upward))
+
+
+def _inequality(p: Parameters) -> AnswerSpec:
+    end = (p["c"] - p["b"]) // p["a"]
+    return _ray(end, upward=(p["sign"][0] == ">") == (p["a"] > 0), closed="=" in p["sign"])
+
+
+def _inequality_by_trying(p: Parameters) -> AnswerSpec:
+    """Test every integer around; the border is where the truth changes, or the last true one if it belongs to the set."""
+    holds = {
+        "<": lambda v: v < p["c"],
+        "<=": lambda v: v <= p["c"],
+        ">": lambda v: v > p["c"],
+        ">=": lambda v: v >= p["c"],
+    }[p["sign"]]
+    true = [x for x in range(-500, 501) if holds(p["a"] * x + p["b"])]
+    upward = true[-1] == 500
+    nearest = true[0] if upward else true[-1]
+    closed = p["a"] * nearest + p["b"] == p["c"]
+    return _ray(nearest if closed else nearest + (-1 if upward else 1), upward, closed)
+
+
+def _work_inequality(p: Parameters) -> list[str]:
+    rest = p["c"] - p["b"]
+    first = f"{p['c']} {'-' if p['b'] > 0 else '+'} {abs(p['b'])} = {rest}"
+    return [first, f"{rest} / {p['a']} = {rest // p['a']}"]
+
+
+def _slip_inequality(p: Parameters) -> list[NearMiss]:
+    end = (p["c"] - p["b"]) // p["a"]
+    upward, closed = (p["sign"][0] == ">") == (p["a"] > 0), "=" in p["sign"]
+    flip = {True: f"{'[' if closed else '('}{end}, oo)", False: f"(-oo, {end}{']' if closed else ')'}"}
+    other = {True: f"{'(' if closed else '['}{end}, oo)", False: f"(-oo, {end}{')' if closed else ']'}"}
+    return [
+        NearMiss(answer=flip[not upward], why="the wrong way"),
+        NearMiss(answer=other[upward], why="end taken wrongly"),
+        NearMiss(answer=flip[upward].replace(str(end), str(end + 1)), why="off by one"),
+    ]
+
+
+TEMPLATES = (
+    Template(
+        "linear_equation", "algebra", _draw_linear, _ask_linear, _root, _root_by_search, _work_linear, _slip_linear
+    ),
+    Template(
+        "linear_system", "algebra", _draw_system, _ask_system, _system, _system_by_search, _work_system, _slip_system
+    ),
+    Template(
+        "quadratic_roots",
+        "algebra",
+        _draw_quadratic,
+        _ask_quadratic,
+        _roots,
+        _roots_by_search,
+        _work_quadratic,
+        _slip_quadratic,
+    ),
+    Template(
+        "polynomial_value", "algebra", _draw_value, _ask_value, _value, _value_by_substitution, _work_value, _slip_value
+    ),
+    Template(
+        "derivative",
+        "algebra",
+        _draw_polynomial,
+        _ask_derivative,
+        _derivative,
+        _derivative_by_interpolation,
+        _work_derivative,
+        _slip_derivative,
+    ),
+    Template(
+        "expand_product",
+        "algebra",
+        _draw_product,
+        _ask_product,
+        _product,
+        _product_by_points,
+        _work_product,
+        _slip_product,
+    ),
+    Template(
+        "inequality",
+        "algebra",
+        _draw_inequality,
+        _ask_inequality,
+        _inequality,
+        _inequality_by_trying,
+        _work_inequality,
+        _slip_inequality,
+    ),
+)

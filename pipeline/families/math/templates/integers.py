@@ -1,0 +1,377 @@
+"""Number theory, sequences and counting; one solver by formula, the other by enumeration."""
+
+from math import comb, factorial, gcd, lcm
+from random import Random
+
+from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from schemas.answer import AnswerSpec
+from schemas.task import NearMiss
+
+
+def _draw_gcd(rng: Random) -> Parameters:
+    g = rng.randint(2, 60)
+    a, b = rng.sample(range(2, 16), 2)
+    return {"numbers": [g * a, g * b], "unit": rng.choice((None, "centimetres"))}
+
+
+def _ask_gcd(p: Parameters, rng: Random) -> str:
+    a, b = p["numbers"]
+    if p["unit"]:
+        return f"A floor of {a} by {b} {p['unit']} is tiled with equal square tiles, none cut. What is the largest side of a tile in {p['unit']}?"
+    return rng.choice(
+        (
+            f"What is the greatest common divisor of {a} and {b}?",
+            f"Find the largest whole number that divides both {a} and {b}.",
+        )
+    )
+
+
+def _gcd(p: Parameters) -> AnswerSpec:
+    return number(gcd(*p["numbers"]), p["unit"])
+
+
+def _gcd_by_trying(p: Parameters) -> AnswerSpec:
+    a, b = p["numbers"]
+    return number(max(d for d in range(1, min(a, b) + 1) if a % d == 0 and b % d == 0), p["unit"])
+
+
+def _work_gcd(p: Parameters) -> list[str]:
+    a, b = sorted(p["numbers"], reverse=True)
+    lines = []
+    while b:
+        lines.append(f"{a} = {a // b} * {b} + {a % b}")
+        a, b = b, a % b
+    return lines
+
+
+def _slip_gcd(p: Parameters) -> list[NearMiss]:
+    g = gcd(*p["numbers"])
+    return misses(g, (lcm(*p["numbers"]), "the least common multiple"), (g + 1, "off by one"), (2 * g, "doubled"))
+
+
+def _draw_lcm(rng: Random) -> Parameters:
+    return {"numbers": rng.sample(range(6, 61), 2), "unit": rng.choice((None, "seconds"))}
+
+
+def _ask_lcm(p: Parameters, rng: Random) -> str:
+    a, b = p["numbers"]
+    if p["unit"]:
+        return (
+            f"One lamp flashes every {a} {p['unit']}, another every {b} {p['unit']}. They flash together now. "
+            f"After how many {p['unit']} do they next flash together?"
+        )
+    return rng.choice(
+        (
+            f"What is the least common multiple of {a} and {b}?",
+            f"Find the smallest positive number that both {a} and {b} divide.",
+        )
+    )
+
+
+def _lcm(p: Parameters) -> AnswerSpec:
+    return number(lcm(*p["numbers"]), p["unit"])
+
+
+def _lcm_by_counting(p: Parameters) -> AnswerSpec:
+    a, b = p["numbers"]
+    multiple = a
+    while multiple % b:
+        multiple += a
+    return number(multiple, p["unit"])
+
+
+def _work_lcm(p: Parameters) -> list[str]:
+    a, b = p["numbers"]
+    g = gcd(a, b)
+    return [f"gcd of {a} and {b} is {g}", f"{a} / {g} = {a // g}", f"{a // g} * {b} = {lcm(a, b)}"]
+
+
+def _slip_lcm(p: Parameters) -> list[NearMiss]:
+    a, b = p["numbers"]
+    return misses(
+        lcm(a, b),
+        (2 * a * b, "twice the product"),
+        (gcd(a, b), "the greatest common divisor"),
+        (lcm(a, b) + a, "one step too far"),
+    )
+
+
+def _draw_power(rng: Random) -> Parameters:
+    return {"base": rng.randint(2, 19), "exponent": rng.randint(3, 40), "modulus": rng.randint(101, 997)}
+
+
+def _ask_power(p: Parameters, rng: Random) -> str:
+    power = f"{p['base']}^{p['exponent']}"
+    return rng.choice(
+        (f"What is the remainder when {power} is divided by {p['modulus']}?", f"Compute {power} modulo {p['modulus']}.")
+    )
+
+
+def _power(p: Parameters) -> AnswerSpec:
+    return number(pow(p["base"], p["exponent"], p["modulus"]))
+
+
+def _power_by_whole_number(p: Parameters) -> AnswerSpec:
+    whole = 1
+    for _ in range(p["exponent"]):
+        whole *= p["base"]
+    return number(whole - whole // p["modulus"] * p["modulus"])
+
+
+def _work_power(p: Parameters) -> list[str]:
+    """Square and multiply, from the leading bit of the exponent."""
+    lines, value, done = [], p["base"] % p["modulus"], 1
+    for bit in bin(p["exponent"])[3:]:
+        value, done = value * value % p["modulus"], 2 * done
+        if bit == "1":
+            value, done = value * p["base"] % p["modulus"], done + 1
+        lines.append(f"{p['base']}^{done} = {value} mod {p['modulus']}")
+    return lines
+
+
+def _slip_power(p: Parameters) -> list[NearMiss]:
+    right = pow(p["base"], p["exponent"], p["modulus"])
+    return misses(
+        right,
+        (p["base"] * p["exponent"] % p["modulus"], "product for power"),
+        (pow(p["base"], p["exponent"] - 1, p["modulus"]), "one factor too few"),
+        (right + 1, "off by one"),
+    )
+
+
+def _draw_sequence(rng: Random) -> Parameters:
+    return {
+        "first": rng.randint(1, 25),
+        "times": rng.choice((2, 2, 3)),
+        "plus": rng.choice((-1, 1)) * rng.randint(1, 9),
+        "index": rng.choice((4, 4, 5)),
+    }
+
+
+def _ask_sequence(p: Parameters, rng: Random) -> str:
+    rule = f"{'doubling' if p['times'] == 2 else 'tripling'} the term before and then {'adding' if p['plus'] > 0 else 'subtracting'} {abs(p['plus'])}"
+    nth = {4: "fourth", 5: "fifth"}[p["index"]]
+    return rng.choice(
+        (
+            f"A sequence starts with {p['first']}. Each next term is made by {rule}. What is the {nth} term?",
+            f"The first term is {p['first']}, and every further term comes from {rule}. Find the {nth} term.",
+        )
+    )
+
+
+def _nth(p: Parameters) -> AnswerSpec:
+    """x_n = k^(n-1) x_1 + c (k^(n-1) - 1) / (k - 1)."""
+    scale = p["times"] ** (p["index"] - 1)
+    return number(scale * p["first"] + p["plus"] * (scale - 1) // (p["times"] - 1))
+
+
+def _nth_by_recursion(p: Parameters) -> AnswerSpec:
+    value: int = p["first"]
+    for _ in range(p["index"] - 1):
+        value = p["times"] * value + p["plus"]
+    return number(value)
+
+
+def _work_sequence(p: Parameters) -> list[str]:
+    lines, value = [], p["first"]
+    for _ in range(p["index"] - 1):
+        grown = value * p["times"]
+        lines.append(
+            f"{value} * {p['times']} = {grown}, {grown} {'+' if p['plus'] > 0 else '-'} {abs(p['plus'])} = {grown + p['plus']}"
+        )
+        value = grown + p["plus"]
+    return lines
+
+
+def _slip_sequence(p: Parameters) -> list[NearMiss]:
+    value = right = int(_nth(p).value)  # type: ignore[union-attr]
+    return misses(
+        right,
+        ((value - p["plus"]) // p["times"], "one term too early"),
+        (value * p["times"] + p["plus"], "one term too far"),
+        (right - p["plus"], "last addition forgotten"),
+        (right + 1, "off by one"),
+    )
+
+
+def _draw_series(rng: Random) -> Parameters:
+    return {
+        "first": rng.randint(2, 30),
+        "step": rng.randint(2, 12),
+        "terms": rng.randint(5, 24),
+        "unit": rng.choice((None, "seats")),
+    }
+
+
+def _ask_series(p: Parameters, rng: Random) -> str:
+    a, d = p["first"], p["step"]
+    if p["unit"]:
+        return (
+            f"A theatre has {p['terms']} rows. The first row has {a} seats and every row has {d} seats more than the row before. "
+            f"How many seats are there in all?"
+        )
+    terms = f"{a}, {a + d}, {a + 2 * d}, ..."
+    return rng.choice(
+        (
+            f"What is the sum of the first {p['terms']} terms of the arithmetic sequence {terms}?",
+            f"Add up the first {p['terms']} terms of the arithmetic sequence {terms}",
+        )
+    )
+
+
+def _series(p: Parameters) -> AnswerSpec:
+    n = p["terms"]
+    return number(n * (2 * p["first"] + (n - 1) * p["step"]) // 2, p["unit"])
+
+
+def _series_by_adding(p: Parameters) -> AnswerSpec:
+    return number(sum(range(p["first"], p["first"] + p["terms"] * p["step"], p["step"])), p["unit"])
+
+
+def _work_series(p: Parameters) -> list[str]:
+    a, d, n = p["first"], p["step"], p["terms"]
+    last = a + (n - 1) * d
+    return [
+        f"{n - 1} * {d} = {(n - 1) * d}",
+        f"{a} + {(n - 1) * d} = {last}",
+        f"{a} + {last} = {a + last}",
+        f"{a + last} * {n} / 2 = {(a + last) * n // 2}",
+    ]
+
+
+def _slip_series(p: Parameters) -> list[NearMiss]:
+    a, d, n = p["first"], p["step"], p["terms"]
+    right = n * (2 * a + (n - 1) * d) // 2
+    return misses(
+        right, (a + (n - 1) * d, "the last term"), (right + a + n * d, "one term too many"), (right + 1, "off by one")
+    )
+
+
+def _draw_committee(rng: Random) -> Parameters:
+    women, men = rng.randint(4, 12), rng.randint(4, 12)
+    return {"women": women, "men": men, "picks": [rng.randint(1, 3), rng.randint(1, 3)]}
+
+
+def _ask_committee(p: Parameters, rng: Random) -> str:
+    w, m = p["picks"]
+    ladies, men = f"{w} {'woman' if w == 1 else 'women'}", f"{m} {'man' if m == 1 else 'men'}"
+    return rng.choice(
+        (
+            f"In how many ways can a committee of {ladies} and {men} be chosen from {p['women']} women and {p['men']} men?",
+            f"A club has {p['women']} women and {p['men']} men. How many different teams of {ladies} and {men} can it send?",
+        )
+    )
+
+
+def _committee(p: Parameters) -> AnswerSpec:
+    return number(comb(p["women"], p["picks"][0]) * comb(p["men"], p["picks"][1]))
+
+
+def _committee_by_pascal(p: Parameters) -> AnswerSpec:
+    """Rows of Pascal's triangle, by addition only."""
+
+    def entry(n: int, k: int) -> int:
+        row = [1]
+        for _ in range(n):
+            row = [1, *(a + b for a, b in zip(row, row[1:], strict=False)), 1]
+        return row[k]
+
+    return number(entry(p["women"], p["picks"][0]) * entry(p["men"], p["picks"][1]))
+
+
+def _work_committee(p: Parameters) -> list[str]:
+    ways = [comb(n, k) for n, k in ((p["women"], p["picks"][0]), (p["men"], p["picks"][1]))]
+    choices = [f"choose {k} of {n}: {w}" for n, k, w in zip((p["women"], p["men"]), p["picks"], ways, strict=True)]
+    return [*choices, f"{ways[0]} * {ways[1]} = {ways[0] * ways[1]}"]
+
+
+def _slip_committee(p: Parameters) -> list[NearMiss]:
+    a, b = comb(p["women"], p["picks"][0]), comb(p["men"], p["picks"][1])
+    ordered = a * b * factorial(p["picks"][0]) * factorial(p["picks"][1])
+    return misses(a * b, (a + b, "sum for product"), (ordered, "order counted"), (a * b + 1, "off by one"))
+
+
+def _draw_multiples(rng: Random) -> Parameters:
+    a, b = rng.sample(range(2, 13), 2)
+    return {"limit": rng.randint(80, 900), "divisors": sorted((a, b))}
+
+
+def _ask_multiples(p: Parameters, rng: Random) -> str:
+    (a, b), n = p["divisors"], p["limit"]
+    return rng.choice(
+        (
+            f"How many whole numbers from 1 to {n} are divisible by {a} or by {b}?",
+            f"Of the numbers 1, 2, ..., {n}, how many are multiples of {a} or {b} (or both)?",
+        )
+    )
+
+
+def _multiples(p: Parameters) -> AnswerSpec:
+    (a, b), n = p["divisors"], p["limit"]
+    return number(n // a + n // b - n // lcm(a, b))
+
+
+def _multiples_by_counting(p: Parameters) -> AnswerSpec:
+    a, b = p["divisors"]
+    return number(sum(1 for i in range(1, p["limit"] + 1) if i % a == 0 or i % b == 0))
+
+
+def _work_multiples(p: Parameters) -> list[str]:
+    (a, b), n = p["divisors"], p["limit"]
+    m = lcm(a, b)
+    x, y, z = n // a, n // b, n // m
+    return [f"by {a}: {x}", f"by {b}: {y}", f"by {m}: {z}", f"{x} + {y} = {x + y}", f"{x + y} - {z} = {x + y - z}"]
+
+
+def _slip_multiples(p: Parameters) -> list[NearMiss]:
+    (a, b), n = p["divisors"], p["limit"]
+    right = n // a + n // b - n // lcm(a, b)
+    return misses(
+        right,
+        (n // a + n // b, "both counted twice"),
+        (n // lcm(a, b), "and for or"),
+        (n - right, "the others"),
+        (right + 1, "off by one"),
+    )
+
+
+TEMPLATES = (
+    Template("gcd", "integers", _draw_gcd, _ask_gcd, _gcd, _gcd_by_trying, _work_gcd, _slip_gcd),
+    Template("lcm", "integers", _draw_lcm, _ask_lcm, _lcm, _lcm_by_counting, _work_lcm, _slip_lcm),
+    Template(
+        "power_modulo", "integers", _draw_power, _ask_power, _power, _power_by_whole_number, _work_power, _slip_power
+    ),
+    Template(
+        "sequence_term",
+        "sequences",
+        _draw_sequence,
+        _ask_sequence,
+        _nth,
+        _nth_by_recursion,
+        _work_sequence,
+        _slip_sequence,
+    ),
+    Template(
+        "series_sum", "sequences", _draw_series, _ask_series, _series, _series_by_adding, _work_series, _slip_series
+    ),
+    Template(
+        "committee",
+        "counting",
+        _draw_committee,
+        _ask_committee,
+        _committee,
+        _committee_by_pascal,
+        _work_committee,
+        _slip_committee,
+    ),
+    Template(
+        "multiples",
+        "counting",
+        _draw_multiples,
+        _ask_multiples,
+        _multiples,
+        _multiples_by_counting,
+        _work_multiples,
+        _slip_multiples,
+    ),
+)
