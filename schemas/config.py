@@ -75,8 +75,12 @@ class CurateConfig(Record):
     """One curation run. Equal configs make equal candidates."""
 
     family: Family
-    candidates: int = Field(default=300, ge=1)
-    """Candidates to generate."""
+    candidates: int | None = Field(default=None, ge=1)
+    """Candidates to generate; 300 where neither this nor `accept` is given."""
+    accept: int | None = Field(default=None, ge=1)
+    """Go on, batch by batch, until this many tasks are kept."""
+    tries: int = Field(default=100, ge=1)
+    """With `accept`: give up after this many candidates for each task asked for."""
     seed: int = Field(default=0, ge=0)
     world: str = "atlas"
     batch: int = Field(default=200, ge=1)
@@ -86,7 +90,7 @@ class CurateConfig(Record):
     triviality: SequentialTest = SequentialTest()
     keep: KeepBand = KeepBand()
     temperature: float = Field(default=1.0, gt=0, le=2)
-    """Sampling temperature of Pass@N; samples at 0 would all be the same."""
+    """Sampling temperature of every attempt; samples at 0 would all be the same."""
     solver: Served | None = None
     """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
     closed_book: Served = Served(model="memory")
@@ -94,6 +98,24 @@ class CurateConfig(Record):
     """Share of kept tasks that go to the `test` split."""
     concurrency: int = Field(default=64, ge=1)
     """Attempts in flight against a model server."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_candidates(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("candidates") is None and given.get("accept") is None:
+            return {**given, "candidates": 300}
+        return given
+
+    @model_validator(mode="after")
+    def _one_goal(self) -> "CurateConfig":
+        if self.candidates is not None and self.accept is not None:
+            raise ValueError(f"candidates={self.candidates} and accept={self.accept}: exclude each other; give one")
+        return self
+
+    @property
+    def most_candidates(self) -> int:
+        """Candidates that are generated at most."""
+        return self.candidates if self.candidates is not None else (self.accept or 0) * self.tries
 
     def resolved_solver(self) -> Served:
         """The solver of this run."""

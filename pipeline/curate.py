@@ -1,0 +1,192 @@
+"""Curation from a config to a release: the order of the stages, in one place, for the command line and for flows.
+
+Every stage of a batch that is done leaves a file and is not done again; model calls lie in the run's journal. So whatever
+stopped a run, starting it again with an equal config goes on where it was and ends in the same release.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from infra.journal import Journal
+from infra.store import Store
+from pipeline import assemble, passn, release, stages
+from pipeline.corpora.world import World
+from pipeline.families import generator
+from pipeline.filters import FUNNEL
+from pipeline.runs import Origin, Run
+from pipeline.sampling import together
+from pipeline.solver import Solver
+from schemas.config import CurateConfig, Served
+from schemas.task import Family
+
+Progress = Callable[[str, int, int], None]
+"""Told (stage, done, total), in tasks."""
+
+Arm = Literal["tools", "closed_book", "reasoning", "no_reasoning"]
+
+ARMS: dict[Family, dict[Literal["probe", "measure"], Arm]] = {
+    "hard_search": {"probe": "closed_book", "measure": "tools"},
+    "math": {"probe": "no_reasoning", "measure": "reasoning"},
+}
+"""What the solver of a stage may use."""
+
+AT_ONCE = 2
+"""Batches a stage works on together, so that one's stragglers do not leave the engine idle."""
+
+
+class OpenSolver(Protocol):
+    """Opens a solver for as long as a stage needs it; calls go through the journal."""
+
+    def __call__(
+        self,
+        served: Served,
+        arm: Arm,
+        *,
+        journal: Journal,
+        world: World | None,
+        concurrency: int,
+        temperature: float,
+    ) -> AbstractAsyncContextManager[Solver]: ...
+
+
+class Work(Protocol):
+    """Does one stage on batches of a run, wherever it does it."""
+
+    async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Published:
+    """`new` is false where an equal run had published the same release before."""
+
+    release: release.Release
+    new: bool
+
+
+async def curate(
+    config: CurateConfig,
+    *,
+    world: World | None,
+    runs: Path,
+    store: Store,
+    work: Work,
+    progress: Progress = lambda *_: None,
+) -> Run:
+    """Take a run through every stage and return it, ready to publish. Folders of runs lie under `runs`.
+
+    `store` is only looked at, so that one that cannot be written is found out before the work.
+    """
+    store.check()
+    run = start(config, world, runs)
+    with run.locked():
+        for batches in _rounds(run):
+            for stage in stages.STAGES:
+                todo = [batch for batch in batches if not run.has(stages.LEFT_BY[stage], batch)]
+                if todo:
+                    await work(stage, run, todo)
+            if _enough(run, progress):
+                break
+    return run
+
+
+def start(config: CurateConfig, world: World | None, runs: Path) -> Run:
+    """The run of this config on this world and this version of the filters, new or as it was left."""
+    filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
+    origin = Origin(generator=generator(config, world).version, filters=filters)
+    if world is not None:
+        origin = origin.model_copy(update={"world": world.name, "world_hash": world.hash, "sources": world.sources})
+    return Run.create(runs, config, origin)
+
+
+def publish(runs: Sequence[Run], store: Store, version: str | None = None) -> Published:
+    """One release of finished runs of different families. Publishing equal runs again finds the release that is there."""
+    try:
+        return Published(release.publish(store, [assemble.part(run) for run in runs], version), True)
+    except release.ReleaseExists as found:
+        return Published(release.load(found.url), False)
+
+
+def _rounds(run: Run) -> Iterator[range]:
+    """Batches that go through a stage together: all, or one after another until enough tasks are accepted."""
+    if run.config.accept is None:
+        yield stages.batches(run)
+        return
+    for batch in stages.batches(run):
+        yield range(batch, batch + 1)
+
+
+def _enough(run: Run, progress: Progress) -> bool:
+    if run.config.accept is None:
+        return False
+    accepted = sum(len(assemble.kept(run, batch)) for batch in assemble.finished(run))
+    progress("accepted", min(accepted, run.config.accept), run.config.accept)
+    return accepted >= run.config.accept
+
+
+class Here:
+    """`Work` in this process."""
+
+    def __init__(self, world: World | None, open_solver: OpenSolver, progress: Progress = lambda *_: None) -> None:
+        self._world, self._open_solver, self._progress = world, open_solver, progress
+
+    async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None:
+        match stage:
+            case "generate":
+                bar = _Bar(self._progress, stage, sum(len(stages.indices(run, batch)) for batch in batches))
+                make = generator(run.config, self._world)
+                await _a_few_at_once(batches, lambda b: asyncio.to_thread(stages.generate, run, b, make, bar))
+            case "screen":
+                bar = _Bar(self._progress, stage, sum(len(stages.tasks(run, batch)) for batch in batches))
+                census = await asyncio.to_thread(stages.census, run, batches[-1])
+                await _a_few_at_once(batches, lambda b: stages.screen(run, b, self._world, census, bar))
+            case "probe" | "measure":
+                await self._ask(stage, run, batches)
+
+    async def _ask(self, stage: Literal["probe", "measure"], run: Run, batches: Sequence[int]) -> None:
+        config, do = run.config, stages.probe if stage == "probe" else stages.measure
+        left = {batch: len(stages.waiting(run, batch, stage)) for batch in batches}
+        for batch in (batch for batch in batches if not left[batch]):
+            stages.pass_by(run, batch, stage)
+        if not any(left.values()):
+            return
+        bar = _Bar(self._progress, stage, sum(left.values()))
+        with Journal(run.journal) as journal:
+            async with self._open_solver(
+                config.closed_book if stage == "probe" else config.resolved_solver(),
+                ARMS[config.family][stage],
+                journal=journal,
+                world=self._world,
+                concurrency=config.concurrency,
+                temperature=config.temperature,
+            ) as solver:
+                await _a_few_at_once([b for b in batches if left[b]], lambda batch: do(run, batch, solver, bar))
+
+
+async def _a_few_at_once(batches: Sequence[int], do: Callable[[int], Awaitable[None]]) -> None:
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def one(batch: int) -> None:
+        async with slots:
+            await do(batch)
+
+    await together(one(batch) for batch in batches)
+
+
+class _Bar:
+    """Counts one stage's tasks; safe from several threads."""
+
+    def __init__(self, progress: Progress, stage: str, total: int) -> None:
+        self._progress, self._stage, self._total = progress, stage, total
+        self._done = 0
+        self._guard = threading.Lock()
+        progress(stage, 0, total)
+
+    def __call__(self) -> None:
+        with self._guard:
+            self._done += 1
+            self._progress(self._stage, self._done, self._total)

@@ -1,0 +1,44 @@
+"""A stored task made again from its lineage, byte for byte, or the reason why that cannot be."""
+
+from pipeline.corpora.world import World
+from pipeline.families import Miss, generator
+from pipeline.release import Release
+from schemas.base import canonical_json
+from schemas.config import CurateConfig
+from schemas.errors import TouchstoneError
+from schemas.task import Task
+
+
+class ReplayError(TouchstoneError):
+    """A task that this installation cannot make again, and what differs."""
+
+
+def replay(task_id: str, release: Release, world: World | None) -> Task:
+    """Run the generator that made the task and compare. `world` is the one that `config_of` names."""
+    stored = release.find(task_id).task
+    lineage = stored.lineage
+    if lineage.world and (world is None or world.hash != lineage.world):
+        given = f"{world.name} is {world.hash}" if world else "none is given"
+        raise ReplayError(
+            f"{task_id}: made on world {lineage.world}, and {given}; build the world from the same sources"
+        )
+    make = generator(config_of(stored, release), world)
+    if make.version != lineage.version:
+        raise ReplayError(
+            f"{task_id}: made by {lineage.generator} version {lineage.version}, and version {make.version} is installed; "
+            f"check out {release.manifest.code_revision}"
+        )
+    made = make(lineage.seed, lineage.index)
+    if isinstance(made, Miss):
+        raise ReplayError(
+            f"{task_id}: index {lineage.index} now gives no task ({made.reason}); the generator has changed"
+        )
+    one, other = made.model_dump(mode="json"), stored.model_dump(mode="json")
+    if differing := [name for name in one if canonical_json(one[name]) != canonical_json(other[name])]:
+        raise ReplayError(f"{task_id}: made again it differs in {', '.join(differing)}; the generator has changed")
+    return made
+
+
+def config_of(task: Task, release: Release) -> CurateConfig:
+    """The config of the run that made a task."""
+    return CurateConfig.model_validate(release.manifest.configs[task.family])

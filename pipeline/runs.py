@@ -1,0 +1,150 @@
+"""The folder of one curation run: what is done is a complete file, what is not is no file.
+
+Invariants: a file appears whole, by rename after it is on the disk; equal configs on equal inputs share a folder, and one
+process at a time works in it; a killed run goes on from the files it left, and its model calls from the journal.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from infra.store import explained
+from schemas.arrow import SCHEMA_VERSION, Table
+from schemas.base import Record, canonical_json, content_hash
+from schemas.config import CurateConfig
+from schemas.errors import TouchstoneError
+from schemas.world import Source
+
+R = TypeVar("R", bound=Record)
+
+
+class RunError(TouchstoneError):
+    """A run folder that cannot be used now."""
+
+
+class Origin(Record):
+    """What candidates are made from, and which filters judge them: with the config, everything that decides a run."""
+
+    generator: str
+    filters: dict[str, str]
+    """Version by name."""
+    world: str = ""
+    world_hash: str = ""
+    sources: tuple[Source, ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run's folder. Files in it are named `<what>-<batch>`."""
+
+    path: Path
+    config: CurateConfig
+    origin: Origin
+
+    @classmethod
+    def create(cls, folder: Path, config: CurateConfig, origin: Origin) -> "Run":
+        """The run of `config` under `folder`, new or as it was left."""
+        key = content_hash([config.model_dump(mode="json"), origin.model_dump(mode="json"), SCHEMA_VERSION], length=12)
+        run = cls(folder / f"{config.family}-{key}", config, origin)
+        if not (run.path / "run.json").exists():
+            described = {"config": config.model_dump(mode="json"), "origin": origin.model_dump(mode="json")}
+            run._write("run.json", json.dumps(described, indent=1).encode())
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> "Run":
+        """A run that was created before, perhaps by another process."""
+        try:
+            described = json.loads((path / "run.json").read_bytes())
+            return cls(
+                path, CurateConfig.model_validate(described["config"]), Origin.model_validate(described["origin"])
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise RunError(
+                f"{path}: is no run of this version ({error}); start one with `touchstone curate`"
+            ) from error
+
+    @property
+    def journal(self) -> Path:
+        return self.path / "journal.sqlite"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds the run for this process; the kernel lets go when the process ends, however it ends.
+
+        Raises `RunError` naming the process that holds it.
+        """
+        with explained(str(self.path)), (self.path / "lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise RunError(
+                    f"{self.path}: process {file.read().strip() or 'unknown'} works on this run; wait for it, or stop it and "
+                    "run again: nothing that is done is repeated"
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def has(self, name: str, batch: int) -> bool:
+        """Whether the file is there and reads as Parquet; a damaged one counts as not done."""
+        try:
+            pq.read_metadata(self._file(name, batch))
+        except (OSError, pa.ArrowInvalid):
+            return False
+        return True
+
+    def write(self, name: str, batch: int, table: pa.Table) -> None:
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="zstd")
+        self._write(self._file(name, batch).relative_to(self.path), sink.getvalue())
+
+    def table(self, name: str, batch: int) -> pa.Table:
+        with explained(str(self._file(name, batch))):
+            return pq.read_table(self._file(name, batch))
+
+    def read(self, name: str, batch: int, schema: Table[R]) -> list[R]:
+        return schema.unpack(self.table(name, batch))
+
+    @property
+    def solvers(self) -> dict[str, str]:
+        """The name of the solver in each arm that the run has used."""
+        found = sorted(self.path.glob("solver-*.json"))
+        return {path.stem.removeprefix("solver-"): json.loads(path.read_bytes())["name"] for path in found}
+
+    def use_solver(self, arm: str, name: str) -> None:
+        """Record who answers in an arm. Raises `RunError` for another one than before: counts of two would be mixed."""
+        if (before := self.solvers.get(arm, name)) != name:
+            raise RunError(
+                f"{self.path}: batches of this run were measured with {before}, and {name} is served now; serve the former, "
+                "or remove the folder to measure all anew"
+            )
+        self._write(f"solver-{arm}.json", canonical_json({"name": name}).encode())
+
+    def _file(self, name: str, batch: int) -> Path:
+        return self.path / f"{name}-{batch:05d}.parquet"
+
+    def _write(self, name: str | Path, data: Any) -> None:
+        path = self.path / name
+        partial = path.with_name(f".{path.name}.{uuid4().hex}")
+        with explained(str(path)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with partial.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)

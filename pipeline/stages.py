@@ -1,0 +1,174 @@
+"""The stages of curation, each a function over one batch of a run that leaves one complete file behind.
+
+generate -> screen (filters that need no model) -> probe (the filter that asks one) -> measure (Pass@N). A stage that could
+not run raises; it never leaves an empty file for it.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+
+from pipeline import funnel, passn
+from pipeline.census import Census
+from pipeline.corpora.world import World
+from pipeline.families import Generator, Miss
+from pipeline.filters import FUNNEL, Filter, Resources
+from pipeline.passn import pass_at_n
+from pipeline.runs import Run
+from pipeline.sampling import Sampler
+from pipeline.solver import Solver
+from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT
+from schemas.certificate import Certificate, Outcome
+from schemas.difficulty import Difficulty
+from schemas.errors import TouchstoneError
+from schemas.row import Candidate, Kept
+from schemas.task import Family, Task
+
+STAGES = ("generate", "screen", "probe", "measure")
+LEFT_BY = {
+    "generate": "candidates",
+    "screen": "certificates/screen",
+    "probe": "certificates/probe",
+    "measure": "certificates/measure",
+}
+"""The file whose presence says that a stage is done with a batch; written last."""
+
+Advance = Callable[[], object]
+
+
+def filters(family: Family, stage: str) -> tuple[Filter, ...]:
+    """The filters that a stage runs, in the order of the funnel."""
+    asks = stage == "probe"
+    return tuple(f for f in FUNNEL[family] if inspect.iscoroutinefunction(f.judge) is asks)
+
+
+def batches(run: Run) -> range:
+    """Every batch the run may have; with `accept`, more than it will."""
+    return range(-(-run.config.most_candidates // run.config.batch))
+
+
+def indices(run: Run, batch: int) -> range:
+    """Candidate indices of a batch."""
+    size = run.config.batch
+    return range(batch * size, min((batch + 1) * size, run.config.most_candidates))
+
+
+def generate(run: Run, batch: int, generator: Generator, advance: Advance = lambda: None) -> None:
+    """Make the candidates of a batch. An index on which the generator breaks is a miss with the error's kind as reason."""
+    candidates = []
+    for index in indices(run, batch):
+        candidates.append(_candidate(generator, run.config.seed, index))
+        advance()
+    run.write("candidates", batch, CANDIDATES.pack(candidates))
+
+
+def _candidate(generator: Generator, seed: int, index: int) -> Candidate:
+    try:
+        made = generator(seed, index)
+    except TouchstoneError:
+        raise
+    except Exception as error:
+        made = Miss(reason=f"failed: {type(error).__name__}")
+    return Candidate(index=index, miss=made.reason) if isinstance(made, Miss) else Candidate(index=index, task=made)
+
+
+async def screen(
+    run: Run, batch: int, world: World | None, candidates: Census, advance: Advance = lambda: None
+) -> None:
+    """Run every filter that needs no model. `candidates` is `census(run, batch)`; `advance` is called once a task."""
+    given = Resources(candidates=candidates, world=world, triviality=run.config.triviality)
+    await _judge(run, batch, "screen", given, advance)
+
+
+async def probe(run: Run, batch: int, solver: Solver, advance: Advance = lambda: None) -> None:
+    """Ask the solver without tools, or without reasoning, what survived the screen."""
+    run.use_solver(solver.arm, solver.name)
+    sampler = Sampler(solver, run.config.seed, run.config.concurrency)
+    given = Resources(closed_book=sampler, triviality=run.config.triviality)
+    await _judge(run, batch, "probe", given, advance)
+
+
+async def measure(run: Run, batch: int, solver: Solver, advance: Advance = lambda: None) -> None:
+    """Pass@N of what survived the probe; every attempt is kept."""
+    run.use_solver(solver.arm, solver.name)
+    config = run.config
+    results = await pass_at_n(
+        waiting(run, batch, "measure"), solver, config.keep, config.seed, config.concurrency, advance
+    )
+    rows = [Kept(task=m.task, difficulty=(m.difficulty,)) for m in results]
+    run.write("attempts", batch, ATTEMPTS.pack(t for m in results for t in m.trajectories))
+    run.write("measured", batch, KEPT.pack(rows))
+    run.write("certificates/measure", batch, CERTIFICATES.pack(m.certificate for m in results))
+
+
+def pass_by(run: Run, batch: int, stage: str) -> None:
+    """Leave behind what a stage leaves of a batch in which no task waits for it."""
+    if waiting(run, batch, stage):
+        raise ValueError(f"batch {batch}: has tasks that wait for {stage}")
+    if stage == "measure":
+        run.write("attempts", batch, ATTEMPTS.pack([]))
+        run.write("measured", batch, KEPT.pack([]))
+    run.write(LEFT_BY[stage], batch, CERTIFICATES.pack([]))
+
+
+async def _judge(run: Run, batch: int, stage: str, given: Resources, advance: Advance) -> None:
+    left = waiting(run, batch, stage)
+    written: list[Certificate] = []
+    for i, filter in enumerate(filters(run.config.family, stage)):
+        certificates = await funnel.run(filter, left, given, advance if i == 0 else lambda: None)
+        left = [task for task, c in zip(left, certificates, strict=True) if c.outcome is Outcome.KEEP]
+        written += certificates
+    run.write(LEFT_BY[stage], batch, CERTIFICATES.pack(written))
+
+
+def seen_by(run: Run, batch: int) -> range:
+    """The batches among which a batch's duplicates are sought: all of a run with a fixed number of candidates.
+
+    With `accept` later ones do not exist yet when a batch is screened, so the first up to the batch itself.
+    """
+    return batches(run) if run.config.accept is None else range(batch + 1)
+
+
+def census(run: Run, batch: int) -> Census:
+    return Census.of(task for earlier in seen_by(run, batch) for task in tasks(run, earlier))
+
+
+def tasks(run: Run, batch: int) -> list[Task]:
+    return [c.task for c in run.read("candidates", batch, CANDIDATES) if c.task is not None]
+
+
+def waiting(run: Run, batch: int, stage: str) -> list[Task]:
+    """Tasks of a batch that passed every filter before `stage`."""
+    before = verdicts(run, batch, STAGES[STAGES.index(stage) - 1])
+    fallen = {task.lineage.index for task, certificate in before if certificate.outcome is not Outcome.KEEP}
+    return [task for task in tasks(run, batch) if task.lineage.index not in fallen]
+
+
+def verdicts(run: Run, batch: int, through: str = "measure") -> Iterator[tuple[Task, Certificate]]:
+    """Every certificate of a batch with its task, in the order they were written.
+
+    Certificates name a task by its id, which two equal candidates share; their order is what tells these apart.
+    """
+    left = tasks(run, batch)
+    for stage in STAGES[1 : STAGES.index(through) + 1]:
+        written = iter(run.read(LEFT_BY[stage], batch, CERTIFICATES))
+        names = [passn.NAME] if stage == "measure" else [f.name for f in filters(run.config.family, stage)]
+        for name in names:
+            judged = [(task, next(written)) for task in left]
+            if any((c.task_id, c.filter) != (task.task_id, name) for task, c in judged):
+                raise TouchstoneError(
+                    f"{run.path}: certificates of batch {batch} do not fit its tasks; remove the folder"
+                )
+            yield from judged
+            left = [task for task, c in judged if c.outcome is Outcome.KEEP]
+
+
+def difficulties(run: Run, batch: int) -> dict[int, tuple[Difficulty, ...]]:
+    """What was measured of each task, by candidate index: without help first, then Pass@N."""
+    found: dict[int, tuple[Difficulty, ...]] = {}
+    for task, certificate in verdicts(run, batch, "probe"):
+        if (measured := certificate.detail.get("difficulty")) is not None:
+            found[task.lineage.index] = (Difficulty.model_validate(measured),)
+    for row in run.read("measured", batch, KEPT):
+        index = row.task.lineage.index
+        found[index] = (*found.get(index, ()), *row.difficulty)
+    return found
