@@ -1,0 +1,183 @@
+"""Starting vLLM as a server, noticing its death, and ending it without a trace.
+
+Invariants: an endpoint is yielded only after our own server has proved by name that it is ours; whatever ends the `with`
+block, or the whole process, ends every process of the server (see `infra.guard`).
+"""
+
+import contextlib
+import importlib.metadata
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra import guard
+from infra.endpoint import Endpoint, EngineDied, ModelCard, ModelError, ServerDown, ServerSlow, attach, list_models
+from infra.models import LocalModel
+from infra.settings import ROOT
+
+__all__ = ["Endpoint", "EngineDied", "EngineOptions", "attach", "serve"]
+
+_PORT_TRIES = 3
+_POLL_S = 0.2
+_TAIL_LINES = 12
+
+
+class _PortTaken(ModelError):
+    pass
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """How a model is served. The same fields hold on a CPU and on a GPU, except where said."""
+
+    max_model_len: int | None = None
+    """Tokens of prompt and completion together; `None` takes the model's own."""
+    max_num_seqs: int = 64
+    """Requests decoded at once; more wait in the server."""
+    threads: int | None = None
+    """CPU only: OpenMP threads; `None` takes every core. Give 1 to each of two servers on two cores."""
+    kv_cache_gib: int = 1
+    """CPU only: memory for keys and values."""
+    gpu_memory: float = 0.85
+    """GPU only: share of the GPU's memory the server may take."""
+    start_timeout_s: float = 300.0
+    """A server that is not ready by then is ended."""
+
+
+@contextlib.contextmanager
+def serve(model: LocalModel, *, cache: Path, options: EngineOptions = EngineOptions()) -> Iterator[Endpoint]:
+    """Serve `model` on loopback with a random API key until the block ends. Blocks 25-45 s to start.
+
+    The log goes to `cache`/logs. Raises `EngineDied` where the server does not come up, with the log's last lines.
+    """
+    for attempt in range(1, _PORT_TRIES + 1):
+        with contextlib.ExitStack() as stack:
+            try:
+                endpoint = stack.enter_context(_server(model, cache / "logs", options))
+            except _PortTaken:
+                if attempt == _PORT_TRIES:
+                    raise
+                continue
+            yield endpoint
+            return
+
+
+@contextlib.contextmanager
+def _server(model: LocalModel, logs: Path, options: EngineOptions) -> Iterator[Endpoint]:
+    key, badge = secrets.token_urlsafe(24), f"touchstone-{secrets.token_hex(8)}"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"engine-{model.name}-{badge[-16:]}.log"
+    with _reserved_port() as port, log.open("wb") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-I", guard.__file__, *_command(model, badge, port, options)],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=_environment(key, options),
+            process_group=0,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/v1"
+
+            def check() -> None:
+                if process.poll() is not None:
+                    raise _death(model, process.returncode, log)
+
+            card = _when_ready(url, key, badge, check, options.start_timeout_s)
+            yield Endpoint(url, key, model.name, model.revision, max_model_len=card.max_model_len, check=check)
+        finally:
+            _end(process)
+
+
+def _command(model: LocalModel, badge: str, port: int, options: EngineOptions) -> list[str]:
+    # The module rather than `vllm serve`: the CPU build's console command looks for metadata it does not have.
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model.path)]
+    command += ["--served-model-name", model.name, badge, "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--max-num-seqs", str(options.max_num_seqs), "--logprobs-mode", "processed_logprobs"]
+    command += ["--disable-uvicorn-access-log"]
+    if options.max_model_len is not None:
+        command += ["--max-model-len", str(options.max_model_len)]
+    if _on_gpu():
+        return [*command, "--gpu-memory-utilization", str(options.gpu_memory)]
+    return [*command, "--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.2"]
+
+
+def _environment(key: str, options: EngineOptions) -> dict[str, str]:
+    threads = options.threads or len(os.sched_getaffinity(0))
+    return os.environ | {
+        "VLLM_API_KEY": key,
+        "VLLM_NO_USAGE_STATS": "1",
+        "HF_HUB_OFFLINE": "1",
+        # Otherwise the first request for log-probabilities waits 9-23 s for a compiler.
+        "TORCH_COMPILE_DISABLE": "1",
+        "OMP_NUM_THREADS": str(threads),
+        "VLLM_CPU_OMP_THREADS_BIND": os.environ.get("X_BIND", ",".join(map(str, range(threads)))),
+        "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
+    }
+
+
+def _on_gpu() -> bool:
+    """Whether the installed vLLM is the CUDA build; the CPU build is a distribution of its own, `vllm-cpu`."""
+    try:
+        importlib.metadata.version("vllm")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _reserved_port() -> Iterator[int]:
+    """A port that the system gives to nobody else meanwhile: bound but not listening, which lets our server bind it too."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+def _when_ready(url: str, key: str, badge: str, check: Callable[[], None], timeout_s: float) -> ModelCard:
+    """Our server's card, once it answers. Raises `_PortTaken` where another server answers in its place."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        check()
+        try:
+            cards = list_models(url, key, timeout_s=5)
+        except (ServerDown, ServerSlow):
+            time.sleep(_POLL_S)
+            continue
+        except ModelError as error:
+            raise _PortTaken(f"{url}: another server took the port; run again") from error
+        if badge in (ours := {card.id: card for card in cards}):
+            return ours[badge]
+        raise _PortTaken(f"{url}: another server took the port; run again")
+    raise ServerSlow(
+        f"{url}: the server was not ready after {timeout_s:g} s; raise start_timeout_s or free the machine"
+    )
+
+
+def _death(model: LocalModel, code: int, log: Path) -> ModelError:
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    if any("address already in use" in line.lower() for line in lines):
+        return _PortTaken(f"{model.name}: its port was taken while it started; run again")
+    how = f"by signal {code - 128}" if code > 128 else f"with code {code}"
+    tail = "\n".join(lines[-_TAIL_LINES:])
+    return EngineDied(f"{model.name}: its server ended {how}; see {log}, which ends:\n{tail}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let the guard end the group; kill it where that takes too long. An interrupt meanwhile leaves it to the guard."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(guard.GRACE_S + 5)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
