@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from infra.journal import Journal
 from infra.store import Store
 from pipeline import assemble, passn, release, stages
-from pipeline.corpora.world import World
+from pipeline.corpora import World, load_world
 from pipeline.families import generator
 from pipeline.filters import FUNNEL
 from pipeline.runs import Origin, Run
@@ -34,6 +34,9 @@ ARMS: dict[Family, dict[Literal["probe", "measure"], Arm]] = {
     "math": {"probe": "no_reasoning", "measure": "reasoning"},
 }
 """What the solver of a stage may use."""
+
+ABOUT_A_WORLD: frozenset[Family] = frozenset({"hard_search"})
+ASKED = ("probe", "measure")
 
 AT_ONCE = 2
 """Batches a stage works on together, so that one's stragglers do not leave the engine idle."""
@@ -94,6 +97,18 @@ async def curate(
     return run
 
 
+def corpus(config: CurateConfig, cache: Path) -> World | None:
+    """The world that a config's family asks about, built or loaded under `cache`; `None` for a family that needs none."""
+    return load_world(config.world, cache) if config.family in ABOUT_A_WORLD else None
+
+
+def served_for(stage: str, run: Run, batches: Sequence[int]) -> Served | None:
+    """The model that a stage asks, `None` where it asks none or no task of these batches waits for it."""
+    if stage not in ASKED or not any(stages.waiting(run, batch, stage) for batch in batches):
+        return None
+    return run.config.closed_book if stage == "probe" else run.config.resolved_solver()
+
+
 def start(config: CurateConfig, world: World | None, runs: Path) -> Run:
     """The run of this config on this world and this version of the filters, new or as it was left."""
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
@@ -152,12 +167,12 @@ class Here:
         left = {batch: len(stages.waiting(run, batch, stage)) for batch in batches}
         for batch in (batch for batch in batches if not left[batch]):
             stages.pass_by(run, batch, stage)
-        if not any(left.values()):
+        if (served := served_for(stage, run, batches)) is None:
             return
         bar = _Bar(self._progress, stage, sum(left.values()))
         with Journal(run.journal) as journal:
             async with self._open_solver(
-                config.closed_book if stage == "probe" else config.resolved_solver(),
+                served,
                 ARMS[config.family][stage],
                 journal=journal,
                 world=self._world,
