@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from pipeline.families.math.prompts import DIRECT_TOKENS, REASONING_TOKENS
+from pipeline.families.math.prompts import messages as math
 from schemas.task import Task
 
 Message = dict[str, str]
@@ -37,4 +40,7 @@ def closed_book(task: Task) -> list[Message]:
 
 CHATS: dict[str, Chat] = {
     "closed_book": Chat(closed_book, max_tokens=32, stop=("\n",)),
+    "no_reasoning": Chat(partial(math, reasoning=False), max_tokens=DIRECT_TOKENS, stop=("\n",)),
+    "reasoning": Chat(partial(math, reasoning=True), max_tokens=REASONING_TOKENS),
 }
+"""By arm."""

@@ -11,11 +11,12 @@ import pytest
 from infra.client import ModelClient
 from infra.endpoint import EngineDied
 from infra.settings import Settings
+from pipeline.families.math import Math
 from pipeline.solver import Solver
 from rl.prompts import CHATS
 from rl.reach import Reach
 from rl.solvers import AgentSolver, ChatSolver, SolverError, solver_for
-from schemas.config import Served
+from schemas.config import MathConfig, Served
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory
@@ -66,6 +67,22 @@ async def test_a_closed_book_model_is_shown_examples_and_its_text_is_the_answer(
     assert roles == ["system", *["user", "assistant"] * 3, "user"]
     assert request["messages"][-1]["content"] == task().question
     assert (request["seed"], request["stop"]) == (5, ["\n"])
+
+
+async def test_the_math_arms_ask_the_same_question_with_and_without_room_to_think() -> None:
+    problem = Math(MathConfig())(seed=0, index=0)
+    assert isinstance(problem, Task)
+    asked = {}
+    for arm in ("no_reasoning", "reasoning"):
+        model = ChattyModel("Answer: 7")
+        with served(model) as endpoint:
+            async with ModelClient(endpoint, None) as client:
+                found = await ChatSolver(client, arm, CHATS[arm])(problem, 5)
+        assert (found.arm, found.answer) == (arm, "Answer: 7")
+        (asked[arm],) = model.requests
+    assert asked["no_reasoning"]["messages"][-1] == asked["reasoning"]["messages"][-1]
+    assert asked["no_reasoning"]["messages"][-1]["content"] == problem.question
+    assert asked["no_reasoning"]["max_tokens"] < asked["reasoning"]["max_tokens"]
 
 
 async def test_a_chat_that_says_nothing_has_no_answer() -> None:
