@@ -56,8 +56,8 @@ class UnusableReply(ModelError):
     """The server answered with something that is no completion."""
 
 
-def _always_up() -> None:
-    pass
+def always_up() -> None:
+    """The `check` of a server whose process is not ours, or not in this process."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Endpoint:
     """Whether it takes token ids and gives them back; other servers give text only."""
     max_model_len: int | None = None
     """Tokens of prompt and completion together; `None` where the server does not say."""
-    check: Callable[[], None] = field(default=_always_up, repr=False, compare=False)
+    check: Callable[[], None] = field(default=always_up, repr=False, compare=False)
     """Raises `EngineDied` once the server's process has ended. Costs microseconds."""
 
     @property

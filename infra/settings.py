@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from schemas.errors import TouchstoneError
@@ -28,17 +28,25 @@ class Settings:
 
     store: str
     cache: Path
+    ray: str | None = None
+    """Address of a Ray cluster ("auto", "local", "ray://host:10001"); `None` keeps batches on threads of this process."""
+    api_key: str = field(default="", repr=False)
+    """Sent to model servers that someone else runs; empty sends none."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "Settings":
-        """Read TOUCHSTONE_STORE and TOUCHSTONE_CACHE. Creates nothing.
+        """Read TOUCHSTONE_STORE, TOUCHSTONE_CACHE, TOUCHSTONE_RAY and TOUCHSTONE_API_KEY. Creates nothing.
 
         Raises `SettingsError` for a value that could only fail later, when the work is already done.
         """
         store = _store("TOUCHSTONE_STORE", env.get("TOUCHSTONE_STORE", str(ASSETS / "store")))
-        if "TOUCHSTONE_CACHE" in env:
-            return cls(store, _folder("TOUCHSTONE_CACHE", env["TOUCHSTONE_CACHE"]))
-        return cls(store, ASSETS / "store" if "://" in store else Path(store))
+        local = ASSETS / "store" if "://" in store else Path(store)
+        return cls(
+            store,
+            cache=_folder("TOUCHSTONE_CACHE", env["TOUCHSTONE_CACHE"]) if "TOUCHSTONE_CACHE" in env else local,
+            ray=env.get("TOUCHSTONE_RAY") or None,
+            api_key=env.get("TOUCHSTONE_API_KEY", ""),
+        )
 
 
 def _store(name: str, value: str) -> str:
