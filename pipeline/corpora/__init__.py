@@ -6,11 +6,12 @@ from pathlib import Path
 
 from pipeline.corpora import store
 from pipeline.corpora.counterfactual import counterfactual
+from pipeline.corpora.describe import describe, page
 from pipeline.corpora.documents import read_documents
 from pipeline.corpora.store import WorldError
 from pipeline.corpora.world import World
 
-__all__ = ["World", "WorldError", "build_world", "counterfactual", "load_world", "read_documents"]
+__all__ = ["World", "WorldError", "build_world", "counterfactual", "describe", "load_world", "page", "read_documents"]
 
 _CODE = "code"
 

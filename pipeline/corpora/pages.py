@@ -51,7 +51,7 @@ def sentence(
     told = grammar.format(s=subject.name, o=join(names))
     if relation.dated and source.as_of:
         told = f"As of {source.as_of[:4]}, {told}"
-    return _opened(told) if told.endswith(".") else _opened(told) + "."
+    return _opened(told[:-1] if told.endswith("..") else told)
 
 
 def join(names: Sequence[str]) -> str:

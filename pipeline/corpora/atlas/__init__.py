@@ -24,6 +24,8 @@ CORE_TYPES = (
     "state capital",
     "continent",
     "region",
+    "legal system",
+    "religion",
     "form of government",
     "kind of legislature",
     "UTC offset",
@@ -33,6 +35,7 @@ CORE_TYPES = (
     "summit",
     "script",
     "writing direction",
+    "decimal mark",
     "currency unit",
     "census division",
     "US time zone",
@@ -46,10 +49,13 @@ CORE_TYPES = (
 )
 """Types of the part that small policies are trained on. The others (cities, airports, time zones, territories) are ten times as many."""
 
+ASKED = 7
+"""The first so many types of `CORE_TYPES` are rich enough to be asked for; they keep their plain titles."""
+
 
 def compile_atlas() -> World:
     """Compile the atlas from the installed packages. Raises `CoverageError` where a join lost too much."""
-    draft = Draft("atlas", RELATIONS, CORE_TYPES)
+    draft = Draft("atlas", RELATIONS, (CORE_TYPES[:ASKED], CORE_TYPES[ASKED:]))
     areas = countries(draft)
     tongues(draft, areas)
     currencies(draft, areas)

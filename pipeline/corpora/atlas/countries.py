@@ -12,7 +12,40 @@ OBSOLETE = frozenset({"CS", "AN"})
 """Codes GeoNames keeps of states that no longer exist."""
 CONTESTED = frozenset({"AQ", "EH", "PS"})
 """Listed by a source without a government both call a state; they are territories here, and no fact of theirs is a border."""
-_ARTICLES = ["Bahamas", "Central African Republic", "Comoros", "Czech Republic", "Democratic Republic of the Congo", "Dominican Republic", "Gambia", "Maldives", "Marshall Islands", "Netherlands", "Philippines", "Republic of the Congo", "Seychelles", "Solomon Islands", "United Arab Emirates", "United Kingdom", "United States", "Vatican", "Cayman Islands", "Falkland Islands", "Faroe Islands", "Cook Islands", "Cocos Islands", "British Virgin Islands", "U.S. Virgin Islands", "Northern Mariana Islands", "Turks and Caicos Islands", "Isle of Man", "British Indian Ocean Territory", "French Southern Territories", "Palestinian Territory", "United States Minor Outlying Islands"]
+_ARTICLES = [
+    "Bahamas",
+    "Central African Republic",
+    "Comoros",
+    "Czech Republic",
+    "Democratic Republic of the Congo",
+    "Dominican Republic",
+    "Gambia",
+    "Maldives",
+    "Marshall Islands",
+    "Netherlands",
+    "Philippines",
+    "Republic of the Congo",
+    "Seychelles",
+    "Solomon Islands",
+    "United Arab Emirates",
+    "United Kingdom",
+    "United States",
+    "Vatican",
+    "Cayman Islands",
+    "Falkland Islands",
+    "Faroe Islands",
+    "Cook Islands",
+    "Cocos Islands",
+    "British Virgin Islands",
+    "U.S. Virgin Islands",
+    "Northern Mariana Islands",
+    "Turks and Caicos Islands",
+    "Isle of Man",
+    "British Indian Ocean Territory",
+    "French Southern Territories",
+    "Palestinian Territory",
+    "United States Minor Outlying Islands",
+]
 _POPULATION_AGREEMENT = _AREA_AGREEMENT = 0.10
 _OFFSET = re.compile(r"UTC ?([+-]?)(\d+(?:\.\d+)?)")
 _INDEPENDENCE = re.compile(r"(?:\d{1,2} \w+ )?(\d{4}) \(from [^();]+\)")
@@ -92,16 +125,26 @@ def _facts(draft: Draft, key: str, country: dict[str, Any], area: Area) -> None:
         draft.fact(key, "utc_offset", draft.entity(f"offset:{title}", "UTC offset", title), factbook)
     if gained := _INDEPENDENCE.fullmatch(area.text("Government", "Independence") or ""):
         draft.fact(key, "independence_year", int(gained[1]), factbook)
+    if law := legal_system(area.text("Government", "Legal system") or ""):
+        draft.fact(
+            key, "legal_system", draft.entity(f"law:{law}", "legal system", law.capitalize(), name=law), factbook
+        )
+    if religion := majority_religion(area.text("People and Society", "Religions") or ""):
+        draft.fact(key, "majority_religion", draft.entity(f"religion:{religion}", "religion", religion), factbook)
+    if voting := re.fullmatch(
+        r"(\d\d) years of age[;,] universal(?: and compulsory)?", area.text("Government", "Suffrage") or ""
+    ):
+        draft.fact(key, "voting_age", int(voting[1]), factbook)
     _summit(draft, key, area, factbook)
     _numbers(draft, key, country, area, factbook)
 
 
 def _numbers(draft: Draft, key: str, country: dict[str, Any], area: Area, source: int) -> None:
-    for relation, path, other, tolerance in (
+    for relation, field, other, tolerance in (
         ("population", ("People and Society", "Population", "total"), country["population"], _POPULATION_AGREEMENT),
         ("area", ("Geography", "Area", "total"), country["areakm2"], _AREA_AGREEMENT),
     ):
-        value = area.number(*path)
+        value = area.number(*field)
         if value and other and agree((value, other), tolerance):
             draft.fact(key, relation, value, source)
         elif value:
@@ -109,6 +152,7 @@ def _numbers(draft: Draft, key: str, country: dict[str, Any], area: Area, source
     for relation, path in (
         ("coastline", ("Geography", "Coastline")),
         ("median_age", ("People and Society", "Median age", "total")),
+        ("life_expectancy", ("People and Society", "Life expectancy at birth", "total population")),
         ("urban_share", ("People and Society", "Urbanization", "urban population")),
         ("heritage_sites", ("Government", "National heritage", "total World Heritage Sites")),
     ):
@@ -196,6 +240,37 @@ def government(text: str) -> str | None:
     if re.search(r"constitutional monarchy", phrase):
         return "constitutional monarchy"
     return "communist state" if re.fullmatch(r"communist (party-led )?state", phrase) else None
+
+
+def legal_system(text: str) -> str | None:
+    """Civil or common law where the Factbook names one and nothing else, "mixed law" where it says mixed."""
+    phrase = text.lower()
+    if re.match(r"mixed (legal )?system", phrase):
+        return "mixed law"
+    if re.search(r"mixed|custom|islam|sharia|relig|canon|except|tribal|local|ethnic|socialist", phrase):
+        return None
+    civil, common = "civil law" in phrase or "civil code" in phrase, "common law" in phrase or "common-law" in phrase
+    if civil == common:
+        return None
+    return "civil law" if civil else "common law"
+
+
+_RELIGIONS = (
+    (r"christian|catholic|protestant|orthodox|evangelical|anglican|lutheran|apostolic|congregational", "Christianity"),
+    (r"muslim|islam", "Islam"),
+    (r"buddhis", "Buddhism"),
+    (r"hindu", "Hinduism"),
+)
+_MAJORITY = 55.0
+"""Percent from which the first religion of a list counts as that of most people, with a margin for how it was counted."""
+
+
+def majority_religion(text: str) -> str | None:
+    """The religion of most people where the first entry of the list has a clear majority. Denominations are not told apart."""
+    found = re.match(r"([^\d%(,;]+?) ?(?:\([^()]*\) ?)?(\d+(?:\.\d+)?)%", text)
+    if not found or float(found[2]) < _MAJORITY or re.search(r"none|unaffiliated|other", found[1].lower()):
+        return None
+    return next((religion for words, religion in _RELIGIONS if re.search(words, found[1].lower())), None)
 
 
 def utc_offset(hours: float) -> str:

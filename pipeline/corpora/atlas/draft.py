@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib import metadata
 
@@ -22,13 +22,14 @@ class CoverageError(TouchstoneError):
 class Draft:
     """Collects a world. Keys are "<kind>:<source id>"; ids and titles are given when it is finished.
 
-    A relation's grammar and types are declared up front. An entity may offer several titles, plainest first.
+    A relation's grammar and types are declared up front. An entity may offer several titles, plainest first; types of an
+    earlier tier choose before those of a later one, and all others come last.
     """
 
-    def __init__(self, name: str, relations: Iterable[Relation], core: Iterable[str]) -> None:
+    def __init__(self, name: str, relations: Iterable[Relation], tiers: Sequence[Collection[str]] = ()) -> None:
         self.name = name
         self.relations = {r.name: r for r in relations}
-        self.core = frozenset(core)
+        self.tiers = tiers
         self.report: Counter[str] = Counter()
         self.sources: list[Source] = []
         self._entities: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {}
@@ -113,26 +114,32 @@ class Draft:
         )
 
     def _titles(self) -> dict[str, str]:
-        """Core entities choose before the others; whoever shares a title at one step tries the next longer one."""
+        """Whoever shares a title within its tier at one step tries its next longer one; the type in brackets is the last."""
         chosen: dict[str, str] = {}
         taken: set[str] = set()
-        is_core = {key: entity[0] in self.core for key, entity in self._entities.items()}
-        for core in (True, False):
-            waiting = [key for key in self._entities if is_core[key] is core]
-            for step in range(4):
-                claims: dict[str, list[str]] = defaultdict(list)
+        tiers: list[list[str]] = [[] for _ in range(len(self.tiers) + 1)]
+        for key, (type, *_) in self._entities.items():
+            tiers[next((i for i, types in enumerate(self.tiers) if type in types), -1)].append(key)
+        for waiting in tiers:
+            for step in range(_LONGEST_OFFER):
+                claims: dict[str, list[tuple[str, str]]] = defaultdict(list)
                 for key in waiting:
                     type, _, titles, _ = self._entities[key]
                     offered = [*titles, f"{titles[0]} ({type})"]
                     if step < len(offered):
-                        claims[slug(offered[step])].append(key)
-                for claim, keys in claims.items():
-                    if len(keys) == 1 and claim not in taken:
-                        type, _, titles, _ = self._entities[keys[0]]
-                        chosen[keys[0]] = [*titles, f"{titles[0]} ({type})"][step]
-                taken |= {slug(title) for title in chosen.values()}
+                        claims[slug(offered[step])].append((key, offered[step]))
+                won = {
+                    claim: claimants[0]
+                    for claim, claimants in claims.items()
+                    if len(claimants) == 1 and claim not in taken
+                }
+                chosen.update(won.values())
+                taken |= won.keys()
                 waiting = [key for key in waiting if key not in chosen]
         return {key: chosen[key] for key in self._entities if key in chosen}
+
+
+_LONGEST_OFFER = 4
 
 
 @cache
@@ -147,6 +154,8 @@ def slug(text: str) -> str:
 
 def plain(text: str) -> str:
     """The text without accents."""
+    if text.isascii():
+        return text
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(c for c in decomposed if not unicodedata.combining(c))
 

@@ -2,7 +2,8 @@
 
 import sqlite3
 from contextlib import closing
-from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
 
 from pipeline.corpora.atlas.draft import Draft, slug
 
@@ -23,7 +24,7 @@ _ROOM = 298.15
 def elements(draft: Draft) -> None:
     """Add the 118 elements with their groups, periods, blocks, series and properties."""
     source = draft.source("mendeleev", "MIT")
-    with as_file(files("mendeleev").joinpath("elements.db")) as path, closing(sqlite3.connect(path)) as database:
+    with closing(sqlite3.connect(_database())) as database:
         database.row_factory = sqlite3.Row
         rows = database.execute("select * from elements order by atomic_number").fetchall()
         series = {r["id"]: r["name"] for r in database.execute("select id, name from series")}
@@ -45,6 +46,13 @@ def elements(draft: Draft) -> None:
             draft.fact(key, "goldschmidt", _shape(draft, "Goldschmidt class", f"{family} elements", "the"), source)
         if row["en_pauling"]:
             draft.fact(key, "electronegativity", row["en_pauling"], source)
+
+
+def _database() -> Path:
+    """The package's database, found without importing the package, which would take seconds."""
+    spec = find_spec("mendeleev")
+    assert spec is not None and spec.origin is not None
+    return Path(spec.origin).with_name("elements.db")
 
 
 def _position(draft: Draft, key: str, row: sqlite3.Row, series: str, source: int) -> None:

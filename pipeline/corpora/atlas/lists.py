@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping
 
 from pipeline.corpora.atlas.draft import Draft, slug
 from pipeline.corpora.atlas.factbook import Area
+from pipeline.corpora.pages import join
 
 ORGANIZATIONS = {
     "AMU": ("Arab Maghreb Union", 5),
     "ANZUS": ("ANZUS", 3),
     "ASEAN": ("Association of Southeast Asian Nations", 11),
+    "Benelux": ("Benelux Union", 3),
     "BIMSTEC": ("Bay of Bengal Initiative", 7),
     "BRICS": ("BRICS", 10),
-    "Benelux": ("Benelux Union", 3),
     "CAN": ("Andean Community", 4),
+    "Caricom": ("Caribbean Community", 14),
     "CPLP": ("Community of Portuguese Language Countries", 9),
     "CSTO": ("Collective Security Treaty Organization", 6),
     "EAC": ("East African Community", 8),
@@ -27,8 +29,9 @@ ORGANIZATIONS = {
     "GCC": ("Gulf Cooperation Council", 6),
     "GUAM": ("GUAM Organization", 4),
     "IGAD": ("Intergovernmental Authority on Development", 8),
-    "Mercosur": ("Mercosur", 5),
+    "LAS": ("Arab League", 21),
     "NATO": ("North Atlantic Treaty Organization", 32),
+    "OIC": ("Organization of Islamic Cooperation", 56),
     "OPEC": ("OPEC", 12),
     "Pacific Alliance": ("Pacific Alliance", 4),
     "Quad": ("Quadrilateral Security Dialogue", 4),
@@ -38,7 +41,11 @@ ORGANIZATIONS = {
     "USMCA": ("USMCA", 3),
     "WAEMU": ("West African Economic and Monetary Union", 8),
 }
-"""Name, and member states at the end of 2025: an organization whose members do not add up is left out."""
+"""Name, and how many of its members at the end of 2025 are countries here: one whose list does not add up is left out."""
+_LEFT = {"EU": "country:GB"}
+"""A member that left and that the Factbook still lists."""
+_GENERIC = frozenset({"other meats"})
+_SYNONYMS = {"corn": "maize"}
 COLORS = frozenset(["red", "white", "blue", "green", "yellow", "black", "orange", "gold"])
 RARE = 3
 """A commodity fewer countries list than this is left out; absence of the others stays a denial."""
@@ -72,7 +79,7 @@ def lists(draft: Draft, areas: Mapping[str, Area]) -> None:
             if items is None:
                 draft.gap(key, relation, "not stated")
             for item in items or ():
-                if common[item] >= RARE:
+                if common[item] >= RARE and item not in _GENERIC:
                     draft.fact(key, relation, _commodity(draft, item), factbook)
 
 
@@ -85,12 +92,13 @@ def _memberships(draft: Draft, countries: Mapping[str, Area], source: int) -> No
         for short in _entries(text or ""):
             members[short].append(key)
     for short, (title, expected) in ORGANIZATIONS.items():
+        members[short] = [key for key in members[short] if key != _LEFT.get(short)]
         if len(members[short]) != expected:
             draft.report[f"organization left out: {short} has {expected} members, not those listed"] = len(
                 members[short]
             )
             continue
-        name = title if title.isupper() or title == "Mercosur" else f"the {title}"
+        name = title if title.isupper() else f"the {title}"
         organization = draft.entity(f"organization:{short}", "organization", title, name=name, aliases=[short])
         for key in members[short]:
             draft.fact(key, "member_of", organization, source)
@@ -102,5 +110,5 @@ def _entries(text: str) -> Iterable[str]:
 
 
 def _commodity(draft: Draft, item: str) -> str:
-    name = item.replace("/", " and ")
+    name = join(_SYNONYMS.get(item, item).split("/"))
     return draft.entity(f"commodity:{slug(name)}", "commodity", name[:1].upper() + name[1:], name=name)

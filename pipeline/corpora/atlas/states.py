@@ -5,9 +5,10 @@ import us
 from pipeline.corpora.atlas.draft import Draft, slug
 
 BORDERS = """
-AL FL GA MS TN|AR LA MO MS OK TN TX|AZ CA NM NV UT|CA NV OR|CO KS NE NM OK UT WY|CT MA NY RI|DE MD NJ PA|FL GA|GA NC SC TN|IA IL MN MO NE SD WI|
-ID MT NV OR UT WA WY|IL IN KY MO WI|IN KY MI OH|KS MO NE OK|KY MO OH TN VA WV|LA MS TX|MA NH NY RI VT|MD PA VA WV|ME NH|MI OH WI|MN ND SD WI|MO NE OK TN|
-MS TN|MT ND SD WY|NC SC TN VA|ND SD|NE SD WY|NH VT|NJ NY PA|NM OK TX|NV OR UT|NY PA VT|OH PA WV|OK TX|OR WA|PA WV|SD WY|TN VA|UT WY|VA WV
+AL FL GA MS TN|AR LA MO MS OK TN TX|AZ CA NM NV UT|CA NV OR|CO KS NE NM OK UT WY|CT MA NY RI|DE MD NJ PA|FL GA|GA NC SC TN|
+IA IL MN MO NE SD WI|ID MT NV OR UT WA WY|IL IN KY MO WI|IN KY MI OH|KS MO NE OK|KY MO OH TN VA WV|LA MS TX|MA NH NY RI VT|
+MD PA VA WV|ME NH|MI OH WI|MN ND SD WI|MO NE OK TN|MS TN|MT ND SD WY|NC SC TN VA|ND SD|NE SD WY|NH VT|NJ NY PA|NM OK TX|
+NV OR UT|NY PA VT|OH PA WV|OK TX|OR WA|PA WV|SD WY|TN VA|UT WY|VA WV
 """
 """Each state with the later ones of the alphabet that share a land or river border with it. Corners (AZ-CO, NM-UT) and borders
 in open water (NY-RI) do not count."""
@@ -35,11 +36,13 @@ def states(draft: Draft) -> None:
     package = draft.source("us", "BSD-3-Clause")
     own = draft.source("touchstone-rl", "Apache-2.0")
     for state in us.states.STATES:
+        assert state.name and state.capital and state.statehood_year, state
         key = draft.entity(f"state:{state.abbr}", "US state", state.name, aliases=[state.abbr])
         capital = draft.entity(
             f"capital:US-{state.abbr}", "state capital", state.capital, f"{state.capital}, {state.name}"
         )
         draft.fact(key, "state_capital", capital, package)
+        draft.fact(capital, "capital_of_state", key, package)
         draft.fact(key, "admission_year", state.statehood_year, package)
         draft.fact(key, "counties", len(state.counties), package)
         for zone in dict.fromkeys(_ZONES[z] for z in state.time_zones if z in _ZONES):

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from babel import Locale
 from babel.core import get_global
-from babel.languages import get_official_languages
+from babel.languages import get_official_languages, get_territory_language_info
+from babel.localedata import locale_identifiers
 from babel.numbers import get_currency_precision, get_territory_currencies
 
 from pipeline.corpora.atlas.draft import Draft, slug
@@ -47,8 +48,25 @@ def tongues(draft: Draft, areas: Mapping[str, Area]) -> None:
         if not ours or (theirs and ours != theirs):
             draft.gap(country, "official_language", "sources disagree")
         for code in sorted(ours & theirs if theirs else ours):
+            if code not in _EN.languages:
+                draft.gap(country, "official_language", "without an English name")
+                continue
             draft.fact(country, "official_language", language(draft, code), cldr)
+        if main := main_language(iso):
+            draft.fact(country, "main_language", language(draft, main), cldr)
     draft.joined("names of official languages", known, stated)
+
+
+def main_language(iso: str) -> str | None:
+    """The language that CLDR says most people use, where it leads the next by half as many people again."""
+    shares: dict[str, float] = {}
+    for tag, about in get_territory_language_info(iso).items():
+        code = _SAME.get(tag.split("_")[0], tag.split("_")[0])
+        shares[code] = max(shares.get(code, 0.0), about["population_percent"] or 0.0)
+    ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:2]
+    if not ranked or ranked[0][1] < 40 or (len(ranked) > 1 and ranked[0][1] < 1.5 * ranked[1][1]):
+        return None
+    return ranked[0][0] if ranked[0][0] in _EN.languages else None
 
 
 def language(draft: Draft, code: str) -> str:
@@ -62,16 +80,33 @@ def language(draft: Draft, code: str) -> str:
     likely = get_global("likely_subtags").get(code, "")
     script = next((part for part in likely.split("_")[1:] if len(part) == 4), None)
     if script and script in _EN.scripts:
-        title = _EN.scripts[script].removesuffix(" Han")
-        written = draft.entity(f"script:{script}", "script", f"{title} script", name=f"the {title} script")
+        letters = "Chinese" if script == "Hans" else _EN.scripts[script]
+        written = draft.entity(f"script:{script}", "script", f"{letters} script", name=f"the {letters} script")
         draft.fact(key, "script", written, cldr)
         way = "right to left" if script in _RIGHT_TO_LEFT else "left to right"
         sense = draft.entity(f"direction:{way}", "writing direction", way.capitalize(), name=f"from {way}")
         draft.fact(key, "direction", sense, cldr)
+    _number_habits(draft, key, code, cldr)
     return key
 
 
-_RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo", "Mong"}) - {"Mong"}
+def _number_habits(draft: Draft, key: str, code: str, source: int) -> None:
+    """Decimal mark and plural categories of a language that has a locale of its own."""
+    if code not in locale_identifiers():
+        return
+    locale = Locale.parse(code)
+    mark = {",": "comma", ".": "point"}.get(locale.number_symbols.get("latn", {}).get("decimal", ""))
+    if mark:
+        draft.fact(
+            key,
+            "decimal_mark",
+            draft.entity(f"mark:{mark}", "decimal mark", f"Decimal {mark}", name=f"a {mark}"),
+            source,
+        )
+    draft.fact(key, "plural_forms", len(locale.plural_form.tags) + 1, source)
+
+
+_RIGHT_TO_LEFT = frozenset({"Arab", "Hebr", "Thaa", "Syrc", "Nkoo"})
 
 
 def currencies(draft: Draft, areas: Mapping[str, Area]) -> None:
@@ -101,7 +136,7 @@ def currency(draft: Draft, code: str) -> str:
     if draft.has(key):
         return key
     cldr = draft.source("babel", "BSD-3-Clause (data: Unicode-3.0)", "2025")
-    title = _EN.currencies[code]
+    title: str = _EN.currencies[code]
     title = title[:1].upper() + title[1:]
     name = title if title[1:2].isupper() or " " in title else title.lower()
     draft.entity(key, "currency", title, name=f"the {name}", aliases=[code])
