@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import httpx
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, JsonValue, ValidationError
 
 from infra.endpoint import (
     BadRequest,
@@ -156,7 +156,7 @@ class ModelClient:
             self.stats.completion_tokens += completion.completion_tokens
             return completion.model_dump(mode="json")
 
-        stored = await (self._journal.once(key, _summary(identity), make) if self._journal else make())
+        stored = await (self._journal.once(key, _summary(identity), make) if self._journal is not None else make())
         return Completion.model_validate(stored)
 
     async def ask(self, path: str, body: Mapping[str, Any]) -> bytes:
@@ -238,12 +238,20 @@ class _Logprobs(BaseModel):
     token_logprobs: list[float] = []
 
 
+def _clean(text: object) -> object:
+    """Text that can be written as UTF-8: half of a surrogate pair, which JSON can spell, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(text, str) else text
+
+
+_Text = Annotated[str, BeforeValidator(_clean)]
+
+
 class _Message(BaseModel):
-    content: str | None = None
+    content: _Text | None = None
 
 
 class _Choice(BaseModel):
-    text: str | None = None
+    text: _Text | None = None
     message: _Message | None = None
     finish_reason: str | None = None
     token_ids: list[int] | None = None
@@ -263,11 +271,13 @@ class _Reply(BaseModel):
 
 def _parsed(url: str, reply: bytes) -> _Reply:
     try:
-        return _Reply.model_validate_json(reply)
+        return _Reply.model_validate(json.loads(reply))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "body"
-        raise UnusableReply(f"{url}: the reply is no completion ({where}: {first['msg']}); check the server") from error
+        why = f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
+    except ValueError as error:
+        why = f"not JSON: {error}"
+    raise UnusableReply(f"{url}: the reply is no completion ({why}); check the server")
 
 
 def _completion(url: str, reply: bytes, call: Mapping[str, Any], call_id: str) -> Completion:
@@ -287,7 +297,7 @@ def _completion(url: str, reply: bytes, call: Mapping[str, Any], call_id: str) -
         choice.finish_reason != "stop" and used.completion_tokens >= call["max_tokens"]
     )
     return Completion(
-        text=_clean(text or ""),
+        text=text or "",
         token_ids=tuple(ids),
         logprobs=tuple(logprobs),
         prompt_tokens=used.prompt_tokens,
@@ -295,11 +305,6 @@ def _completion(url: str, reply: bytes, call: Mapping[str, Any], call_id: str) -
         finish="length" if cut or used.completion_tokens > call["max_tokens"] else "stop",
         call_id=call_id,
     )
-
-
-def _clean(text: str) -> str:
-    """Text that can be written as UTF-8: half of a surrogate pair, which JSON can spell, becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _sampling(temperature: float, seed: int, stop: Sequence[str]) -> dict[str, Any]:

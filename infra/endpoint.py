@@ -87,8 +87,8 @@ def attach(url: str, model: str, api_key: str = "", *, timeout_s: float = 10.0) 
     Raises `ServerDown`, `ServerSlow`, `NotAModelServer`, `UnknownModel` or `Unauthorized`.
     """
     url = url.rstrip("/")
-    if urlsplit(url).scheme not in {"http", "https"} or not urlsplit(url).hostname:
-        raise NotAModelServer(f"{url}: is no http address; give one such as http://127.0.0.1:8000/v1")
+    if not _is_address(url):
+        raise NotAModelServer(f"{url!r}: is no http address; give one such as http://127.0.0.1:8000/v1")
     served = {card.id: card for card in list_models(url, api_key, timeout_s=timeout_s)}
     if model not in served:
         raise UnknownModel(f"{model}: {url} serves {', '.join(sorted(served)) or 'no model'}; name one of these")
@@ -152,6 +152,14 @@ def _get(url: str, headers: dict[str, str], timeout_s: float) -> tuple[int, byte
             if len(body) > _MAX_LIST_BYTES:
                 break
         return response.status_code, body
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half a bracket, or a port that is no number
+        return False
 
 
 def behind_proxy(url: str) -> bool:

@@ -64,6 +64,8 @@ def _store(name: str, value: str) -> str:
 def _folder(name: str, value: str) -> Path:
     if not value.strip():
         raise SettingsError(f"{name}={value!r}: is empty; unset it to use {ASSETS / 'store'}, or give a path")
+    if "://" in value:
+        raise SettingsError(f"{name}={value}: is an address; scratch files need a folder on this machine")
     _refuse_globs(name, value)
     path = Path(value).expanduser().absolute()
     existing = next(p for p in (path, *path.parents) if p.exists())
