@@ -36,6 +36,11 @@ class Saying:
     def relation(self) -> tuple[str, bool]:
         return self.clue.relation, self.clue.inverse
 
+    @property
+    def end(self) -> str | None:
+        """The entity that the clue names, if it names one."""
+        return self.clue.target.entity if isinstance(self.clue.target, EntityRef) else None
+
 
 class Kind:
     """Every saying about the entities of one type. Made once per world and type; sayings are memoised."""
@@ -53,6 +58,7 @@ class Kind:
         self._subjects_of = self._read_inverse()
         self._named: dict[str, tuple[Saying, ...]] = {}
         self._bands: dict[str, tuple[Saying, ...]] = {}
+        self._regions: dict[str, tuple[tuple[Clue, Clue], ...]] = {}
         self._sayings: dict[Clue, Saying] = {}
         self._sorted = {r.name: self._values(r.name) for r in self.numbers}
 
@@ -95,18 +101,20 @@ class Kind:
             )
         return self._bands[entity]
 
-    def regions(self, entity: str) -> Iterator[tuple[Clue, Clue]]:
+    def regions(self, entity: str) -> tuple[tuple[Clue, Clue], ...]:
         """Pairs of a named clue about `entity` and one about its far end: "borders Mali", "Mali is in Africa".
 
-        The second takes the place of the name: "borders a country that is in Africa". None leads back to `entity`.
+        The second can take the place of the name: "borders a country that is in Africa". None leads back to `entity`.
         """
-        for saying in self.named(entity):
-            target = saying.clue.target
-            assert isinstance(target, EntityRef)
-            far = self.kinds.of(target.entity)
-            for about in far.named(target.entity):
-                if about.clue.target != EntityRef(entity=entity) and about.proved.bit_count() >= LIKE:
-                    yield saying.clue, about.clue
+        if entity not in self._regions:
+            self._regions[entity] = tuple(
+                (saying.clue, about.clue)
+                for saying in self.named(entity)
+                if saying.end is not None
+                for about in self.kinds.of(saying.end).named(saying.end)
+                if about.end != entity and about.proved.bit_count() >= LIKE
+            )
+        return self._regions[entity]
 
     def widened(self, clue: Clue, about: Clue) -> Saying:
         """`clue` with the far end's name replaced by "some thing for which `about` holds"."""

@@ -3,22 +3,14 @@
 import random
 from functools import cached_property
 
+from pipeline.corpora.atlas import CORE_TYPES
 from pipeline.corpora.world import World
 from pipeline.families.base import Miss
 from pipeline.families.hard_search.clues import Kinds, Style
 from pipeline.families.hard_search.grammar import FRAMES, fits, question
 from pipeline.families.hard_search.parse import ParseError, parse
-from pipeline.families.hard_search.proof import (
-    Leaks,
-    answer_of,
-    evidence,
-    facts_used,
-    minimal,
-    near_misses,
-    unique,
-)
+from pipeline.families.hard_search.proof import Names, evidence, facts_used, minimal, near_misses, unique
 from pipeline.families.hard_search.sampler import Sampler
-from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
 from schemas.errors import TouchstoneError
 from schemas.query import Band, Clue, EntityRef, Query
@@ -30,8 +22,8 @@ TOOLS = ("search", "open")
 
 PLANS: dict[str, float] = {"none": 0.35, "described": 0.25, "band": 0.15, "region": 0.15, "mixed": 0.10}
 """Share of each way to hide the ends of clues. A third names every end, so that a weak policy has something to begin with."""
-CORE_SHARE = 0.9
-"""Share of questions about core types where the world has some."""
+HOPS = 7
+"""Facts a question may need at most."""
 TARGETS, TRIES = 6, 12
 """Answers tried for a candidate, and draws for each, before it is a miss."""
 PILOT, ANSWERS = 24, 20
@@ -54,7 +46,7 @@ class HardSearch:
         if unknown:
             raise NothingToAsk(f"types={unknown[0]}: not in world {world.name}; it has {', '.join(world.types)}")
         self.sampler = Sampler(Kinds(world), config)
-        self.leaks = Leaks(world)
+        self.names = Names(world)
 
     def __call__(self, seed: int, index: int) -> Task | Miss:
         rng = random.Random(f"{seed}/{index}/hard_search/{VERSION}")
@@ -75,19 +67,15 @@ class HardSearch:
 
     @cached_property
     def plans(self) -> dict[str, dict[str, float]]:
-        """For every way to obfuscate, the types that can be asked about and the weight of each."""
-        core = self.world_core
-        found: dict[str, dict[str, float]] = {}
-        for plan in PLANS:
-            if self.config.max_depth == 1 and plan not in ("none", "band"):
-                continue
-            fit = [t for t in self.config.types or self.world.types if self._askable(t, plan)]
-            inside = [t for t in fit if t in core] or fit
-            outside = [t for t in fit if t not in inside]
-            weights = {t: (CORE_SHARE if outside else 1.0) / len(inside) for t in inside}
-            weights |= {t: (1 - CORE_SHARE) / len(outside) for t in outside}
-            if weights:
-                found[plan] = weights
+        """For every way to obfuscate, the types that can be asked about, each with the weight of its relations.
+
+        The more can be said about a type, the more different questions there are.
+        """
+        core = [type for type in self.world.types if type in CORE_TYPES]
+        types = self.config.types or tuple(core) or self.world.types
+        wanted = [p for p in PLANS if self.config.max_depth > 1 or p in ("none", "band")]
+        found = {p: {t: self._relations(t) for t in types if self._askable(t, p)} for p in wanted}
+        found = {plan: weights for plan, weights in found.items() if weights}
         if not found:
             raise NothingToAsk(
                 f"world {self.world.name}: no type has {ANSWERS} entities that {self.config.min_clues} to "
@@ -95,9 +83,9 @@ class HardSearch:
             )
         return found
 
-    @property
-    def world_core(self) -> frozenset[str]:
-        return frozenset(self.world.types)
+    def _relations(self, type: str) -> float:
+        kind = self.sampler.kinds[type]
+        return float(len(kind.direct) + len(kind.inverse))
 
     def _askable(self, type: str, plan: str) -> bool:
         """Whether enough entities of the type can be asked about for none to be a likely guess; a type named in the
@@ -126,7 +114,8 @@ class HardSearch:
             if described is None:
                 return None
             query = described
-        return query if unique(self.world, query, target) and minimal(self.world, query) else None
+        sound = query.hops <= HOPS and unique(self.world, query, target) and minimal(self.world, query)
+        return query if sound else None
 
     def describe(self, rng: random.Random, query: Query, answer: str) -> Query | None:
         """The query with the end of one clue described instead of named. `None` where no end can be."""
@@ -143,13 +132,16 @@ class HardSearch:
 
     def _task(self, rng: random.Random, query: Query, target: str, seed: int, index: int) -> Task | Miss:
         """The task, or the reason why this query cannot be asked: it leaks, or reads in two ways."""
-        answer = answer_of(self.world, target)
+        answer = self.names.answer(target)
         facts = facts_used(self.world, query, target)
+        years = self._as_of(facts)
+        if len(years) > 1:
+            return Miss(reason="several_dates")
         frames = [f for f in FRAMES if fits(query, f)]
         if not frames:
             return Miss(reason="nested_too_deep")
-        text = question(self.world, query, rng.choice(frames), self._as_of(facts))
-        if self.leaks(text, answer):
+        text = question(self.world, query, rng.choice(frames), next(iter(years), None))
+        if self.names.leaks(text, answer):
             return Miss(reason="answer_in_question")
         try:
             same = parse(text, self.world).signature == query.signature
@@ -176,11 +168,10 @@ class HardSearch:
             ),
         )
 
-    def _as_of(self, facts: list[Fact]) -> str | None:
-        """The year of the dated facts' source; the newest where there are several."""
-        dates = {self.world.sources[f.source].as_of for f in facts if self.world.relations[f.relation].dated}
-        years = sorted(date[:4] for date in dates if date)
-        return years[-1] if years else None
+    def _as_of(self, facts: list[Fact]) -> set[str]:
+        """The years that the sources of dated facts speak of."""
+        dates = (self.world.sources[f.source].as_of for f in facts if self.world.relations[f.relation].dated)
+        return {date[:4] for date in dates if date}
 
     def _stratum(self, query: Query) -> Stratum:
         return Stratum(
@@ -200,6 +191,3 @@ class HardSearch:
                 return "described" if len(self.world.certain(inner)) == 1 else "region"
             case _:
                 return None
-
-
-__all__ = ["EntityAnswer", "HardSearch", "NothingToAsk"]

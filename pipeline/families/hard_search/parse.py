@@ -13,8 +13,6 @@ from schemas.errors import TouchstoneError
 from schemas.query import Band, Clue, EntityRef, Query
 from schemas.world import Relation
 
-LONGEST_NAME = 16
-"""Words a name may have."""
 NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?"
 Read = Iterator[tuple[Clue, int]]
 
@@ -36,6 +34,7 @@ class Reader:
         self.names: dict[str, dict[str, str]] = defaultdict(dict)
         for entity in world.entities.values():
             self.names[entity.type][entity.name] = entity.id
+        self.lengths = defaultdict(list, {t: sorted({*map(len, n)}, reverse=True) for t, n in self.names.items()})
         self.patterns: dict[str, list[tuple[str, str, Relation, bool]]] = defaultdict(list)
         for relation in world.relations.values():
             before, _, after = relation.clue.partition("{o}")
@@ -46,7 +45,8 @@ class Reader:
 
     def read(self, question: str) -> Query:
         text = re.sub(r"^As of \d{4}, (.)", lambda m: m[1].upper(), question)
-        found = {q.signature: q for frame in FRAMES for type in self.patterns for q in self._framed(text, frame, type)}
+        types = [type for type in self.patterns if type in text]
+        found = {q.signature: q for frame in FRAMES for type in types for q in self._framed(text, frame, type)}
         if len(found) != 1:
             raise ParseError(f"{question!r}: has {len(found)} readings; a question of this family has one")
         return next(iter(found.values()))
@@ -110,18 +110,11 @@ class Reader:
                 yield Query(type=type, clues=(back,)), end
 
     def _named(self, text: str, at: int, type: str) -> Iterator[tuple[str, int]]:
-        end = at
-        for _ in range(LONGEST_NAME):
-            match = _WORD.match(text, end)
-            if match is None:
-                return
-            for stop in range(match.end(), match.start(), -1):
-                if (entity := self.names[type].get(text[at:stop])) is not None:
-                    yield entity, stop
-            end = match.end()
-
-
-_WORD = re.compile(r"\s*\S+")
+        """Every name of the type that stands at `at`, longest first."""
+        names = self.names[type]
+        for length in self.lengths[type]:
+            if (entity := names.get(text[at : at + length])) is not None:
+                yield entity, at + length
 
 
 def _bands(text: str, at: int, unit: str | None) -> Iterator[tuple[Band, int]]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 
 from pipeline.corpora.world import World
 from pipeline.families.hard_search.grammar import say
@@ -71,40 +71,35 @@ def near_misses(world: World, query: Query, answer: EntityAnswer) -> tuple[NearM
     """Entities that fit all clues but one, with that clue in words; none that the answer's own names would match."""
     right = {normal(name) for name in (answer.name, *answer.aliases)}
     found = [
-        NearMiss(answer=world.entities[entity].name, why=f"does not fit: {say(world, clue)}")
+        NearMiss(answer=world.entities[entity].name.removeprefix("the "), why=f"does not fit: {say(world, clue)}")
         for entity, clue in sorted(world.runners_up(query).items())
         if normal(world.entities[entity].name) not in right
     ]
     return tuple(found[:NEAR_MISSES])
 
 
-def answer_of(world: World, entity: str) -> EntityAnswer:
-    """The typed gold. A name that also means another entity of the type is no alias."""
-    it = world.entities[entity]
-    others = {
-        normal(name)
-        for e in world.of_type(it.type)
-        if e != entity
-        for name in (world.entities[e].name, world.entities[e].title, *world.entities[e].aliases)
-    }
-    names = dict.fromkeys(n for n in (it.title, *it.aliases) if n != it.name and normal(n) not in others)
-    return EntityAnswer(entity=entity, name=it.name, aliases=tuple(names))
-
-
-def normal(text: str) -> tuple[str, ...]:
-    """The words of a text without case, accents and punctuation."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode() or text
-    return tuple(re.findall(r"\w+", plain.casefold()))
-
-
-class Leaks:
-    """Whether a question says its answer: a name of it word for word, or a word which only such a name has."""
+class Names:
+    """The names of a world: what is right as an answer, and what a question must not say."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._counts: dict[str, Counter[str]] = {}
+        self._owners: dict[str, dict[tuple[str, ...], set[str]]] = {}
+        self._words: dict[str, Counter[str]] = {}
 
-    def __call__(self, question: str, answer: EntityAnswer) -> bool:
+    def answer(self, entity: str) -> EntityAnswer:
+        """The typed gold, without an article. A name that also means another entity of the type is no alias."""
+        it = self.world.entities[entity]
+        owners = self._owners_of(it.type)
+        name = it.name.removeprefix("the ")
+        names = dict.fromkeys((it.name, it.title, *it.aliases))
+        return EntityAnswer(
+            entity=entity,
+            name=name,
+            aliases=tuple(n for n in names if n != name and owners[normal(n)] == {entity}),
+        )
+
+    def leaks(self, question: str, answer: EntityAnswer) -> bool:
+        """Whether a question says its answer: a name of it word for word, or a word which only such a name has."""
         words = normal(question)
         names = {normal(name) for name in (answer.name, *answer.aliases)} - {()}
         if any(words[i : i + len(name)] == name for name in names for i in range(len(words) - len(name) + 1)):
@@ -113,9 +108,24 @@ class Leaks:
         telling = {w for name in names for w in name if len(w) > 3 and counts[w] < COMMON}
         return any(word.startswith(w) for w in telling for word in words)
 
+    def _owners_of(self, type: str) -> dict[tuple[str, ...], set[str]]:
+        """For every name of the type, the entities it means."""
+        if type not in self._owners:
+            found = self._owners[type] = defaultdict(set)
+            for e in (self.world.entities[id] for id in self.world.of_type(type)):
+                for name in (e.name, e.title, *e.aliases):
+                    found[normal(name)].add(e.id)
+        return self._owners[type]
+
     def _words_of(self, type: str) -> Counter[str]:
         """How many names of the type have each word."""
-        if type not in self._counts:
-            entities = (self.world.entities[e] for e in self.world.of_type(type))
-            self._counts[type] = Counter(w for e in entities for w in {*normal(e.name)})
-        return self._counts[type]
+        if type not in self._words:
+            names = (self.world.entities[e].name for e in self.world.of_type(type))
+            self._words[type] = Counter(word for name in names for word in {*normal(name)})
+        return self._words[type]
+
+
+def normal(text: str) -> tuple[str, ...]:
+    """The words of a text without case, accents and punctuation."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode() or text
+    return tuple(re.findall(r"\w+", plain.casefold()))

@@ -10,7 +10,7 @@ from itertools import combinations
 
 from pipeline.families.hard_search.clues import Kind, Kinds, Saying, Style
 from schemas.config import HardSearchConfig
-from schemas.query import Clue, EntityRef, Query
+from schemas.query import Query
 
 VAGUE, BROAD = 0.03, 0.60
 """A clue alone leaves this share of its type, at least and at most. The share at which guided draws succeed most."""
@@ -53,7 +53,7 @@ class Sampler:
     def description(self, rng: random.Random, entity: str, answer: str, depth: int) -> Query | None:
         """A query that only `entity` satisfies, known and possible alike, with no fact that touches `answer`."""
         kind = self.kinds.of(entity)
-        usable = [s for s in kind.named(entity) if s.clue.target != EntityRef(entity=answer)]
+        usable = [s for s in kind.named(entity) if s.end != answer]
         bit = kind.bit(entity)
         alone = evenly(rng, [s for s in usable if s.possible == bit])
         vaguer = evenly(rng, [s for s in usable if s.proved.bit_count() > 1])
@@ -70,9 +70,8 @@ class Sampler:
         """The group as a query; where depth allows, its last clue describes its own end by one clue more."""
         clues = [s.clue for s in group]
         if depth > 1 and rng.random() < 0.5:
-            end = clues[-1].target
-            assert isinstance(end, EntityRef)
-            inner = self.description(rng, end.entity, answer, depth - 1)
+            end = group[-1].end
+            inner = self.description(rng, end, answer, depth - 1) if end is not None else None
             if inner is not None and len(inner.clues) == 1:
                 clues[-1] = clues[-1].model_copy(update={"target": inner})
         return Query(type=type, clues=tuple(clues))
@@ -83,9 +82,8 @@ class Sampler:
         return next(iter(evenly(rng, [s for s in kind.bands(entity) if vague(kind, s)])), None)
 
     def _regions(self, rng: random.Random, kind: Kind, entity: str) -> list[Saying]:
-        pairs = list(kind.regions(entity))
-        rng.shuffle(pairs)
-        sayings = [kind.widened(clue, about) for clue, about in pairs[:SKETCHES]]
+        pairs = kind.regions(entity)
+        sayings = [kind.widened(clue, about) for clue, about in rng.sample(pairs, min(SKETCHES, len(pairs)))]
         return evenly(rng, [s for s in sayings if vague(kind, s)])
 
     def _narrow(
@@ -163,8 +161,3 @@ def without_needless(chosen: Sequence[Saying], bit: int, rng: random.Random) -> 
 def every_clue_counts(chosen: Sequence[Saying]) -> bool:
     """Whether without any one clue at least two entities provably satisfy the rest."""
     return all(intersection(s.proved for s in chosen if s is not left_out).bit_count() > 1 for left_out in chosen)
-
-
-def named_clues(query: Query) -> list[Clue]:
-    """The top-level clues that name their end, so that it can be described instead."""
-    return [c for c in query.clues if isinstance(c.target, EntityRef)]

@@ -1,7 +1,7 @@
 """Every task of the small world proved again by brute force."""
 
 from pipeline.corpora.world import World
-from pipeline.families.hard_search.proof import Leaks, answer_of, normal, unique
+from pipeline.families.hard_search.proof import Names, normal, unique
 from schemas.answer import EntityAnswer
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Task
@@ -86,7 +86,7 @@ def test_evidence_quotes_its_page_and_names_both_ends_of_a_fact(world: World, ta
 
 
 def test_runners_up_fit_all_clues_but_one(world: World, tasks: list[Task]) -> None:
-    by_name = {(e.type, e.name): e.id for e in world.entities.values()}
+    by_name = {(e.type, e.name.removeprefix("the ")): e.id for e in world.entities.values()}
     assert all(t.near_misses for t in tasks)
     for task in tasks[:60]:
         query = asked(task)
@@ -106,10 +106,15 @@ def test_no_question_says_its_answer(tasks: list[Task]) -> None:
 
 
 def test_a_word_that_only_the_answer_has_is_a_leak_and_a_common_one_is_not(world: World) -> None:
-    leaks = Leaks(world)
-    algeria = answer_of(world, "country/algeria")
-    assert leaks("Which country uses the Algerian dinar?", algeria)
-    assert leaks("Which country is ALGÉRIA?", algeria)
-    assert not leaks("Which country borders Niger?", algeria)
-    assert leaks("Which country borders Guinea-Bissau?", answer_of(world, "country/guinea"))
-    assert not leaks("Which country borders Nigeria?", answer_of(world, "country/mali"))
+    names = Names(world)
+    algeria = names.answer("country/algeria")
+    assert names.leaks("Which country uses the Algerian dinar?", algeria)
+    assert names.leaks("Which country is ALGÉRIA?", algeria)
+    assert not names.leaks("Which country borders Niger?", algeria)
+    assert names.leaks("Which country borders Guinea-Bissau?", names.answer("country/guinea"))
+    assert not names.leaks("Which country borders Nigeria?", names.answer("country/mali"))
+
+
+def test_an_answer_goes_without_its_article_and_is_right_with_it(world: World) -> None:
+    answer = Names(world).answer("country/gambia")
+    assert (answer.name, answer.aliases) == ("Gambia", ("the Gambia",))
