@@ -7,7 +7,6 @@ Arms: `tools`, the policy in its environment; `closed_book`, a chat model asked 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
-from typing import Literal
 
 from infra.client import ModelClient
 from infra.endpoint import Endpoint, ModelError
@@ -16,6 +15,7 @@ from infra.journal import Journal
 from infra.models import resolve
 from infra.settings import Settings
 from pipeline.corpora.world import World
+from pipeline.curate import Arm as Arm
 from pipeline.solver import Solver
 from rl.env import Env, Limits
 from rl.prompts import CHATS, Chat
@@ -27,8 +27,6 @@ from schemas.config import Served
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
-
-Arm = Literal["tools", "closed_book", "reasoning", "no_reasoning"]
 
 
 class SolverError(TouchstoneError):
@@ -147,7 +145,7 @@ def open_endpoint(served: Served, *, settings: Settings, concurrency: int = 64) 
     Blocks while a server starts. Raises `UnavailableModel` or `ModelError`.
     """
     if served.url is not None:
-        yield attach(served.url, served.model)
+        yield attach(served.url, served.model, settings.api_key)
         return
     model = resolve(served.model, settings.cache)
     with serve(model, cache=settings.cache, options=EngineOptions(max_num_seqs=concurrency)) as endpoint:
@@ -196,29 +194,3 @@ def _agent(served: Served, client: ModelClient, world: World, settings: Settings
         limits=limits.model_copy(update={"context": min(limits.context, window)}),
         reach=Reach.load(folder, world),
     )
-
-
-@contextlib.asynccontextmanager
-async def open_solver(
-    served: Served,
-    arm: Arm,
-    *,
-    settings: Settings,
-    journal: Journal | None,
-    world: World | None = None,
-    concurrency: int = 64,
-    temperature: float = 1.0,
-) -> AsyncIterator[Solver]:
-    """`open_endpoint` and `solver_for` in one, for a single arm. The event loop waits while a server starts."""
-    with open_endpoint(served, settings=settings, concurrency=concurrency) as endpoint:
-        async with solver_for(
-            served,
-            arm,
-            endpoint=endpoint,
-            settings=settings,
-            journal=journal,
-            world=world,
-            concurrency=concurrency,
-            temperature=temperature,
-        ) as solver:
-            yield solver
