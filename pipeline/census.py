@@ -5,6 +5,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from schemas.answer import canonical_answer
 from schemas.base import content_hash
@@ -38,12 +39,14 @@ def keys(task: Task) -> tuple[str, str]:
     return f"signature:{task.constraints.signature}", f"wording:{content_hash(' '.join(tokens(task.question)))}"
 
 
-def tokens(text: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def tokens(text: str) -> tuple[str, ...]:
     """Words and numbers, case-folded, accents removed. Signs that change a formula count as tokens."""
     folded = unicodedata.normalize("NFKD", text.casefold())
-    return re.findall(r"\w+|[-+*/^=<>(){}\[\]|!%.]", "".join(c for c in folded if not unicodedata.combining(c)))
+    return tuple(re.findall(r"\w+|[-+*/^=<>(){}\[\]|!%.]", "".join(c for c in folded if not unicodedata.combining(c))))
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def words(text: str) -> tuple[str, ...]:
     """The tokens that are words or numbers: "N'Djamena" is n, djamena."""
-    return [token for token in tokens(text) if token[0].isalnum() or token[0] == "_"]
+    return tuple(token for token in tokens(text) if token[0].isalnum() or token[0] == "_")

@@ -98,4 +98,6 @@ def need(resource: T | None, name: str) -> T:
 
 def listed(items: Iterable[str]) -> list[JsonValue]:
     """Strings as a JSON list, sorted."""
-    return sorted(items)
+    found: list[JsonValue] = []
+    found += sorted(items)
+    return found

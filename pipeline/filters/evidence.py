@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from pipeline.binding import facts_behind, names_of
 from pipeline.corpora.pages import say_number
 from pipeline.corpora.world import World
 from pipeline.filters.base import Certifier, Filter, need
-from pipeline.filters.leaks import mentions, names_of
+from pipeline.filters.leaks import mentions
 from schemas.answer import EntityAnswer
 from schemas.certificate import Certificate
-from schemas.query import Band, Clue, EntityRef, Query
+from schemas.query import Clue, Query
 from schemas.task import Evidence, Task
 from schemas.world import Fact
 
@@ -44,7 +45,7 @@ def _unsaid(clue: Clue, entity: str, quotes: Sequence[Evidence], world: World) -
     A nested clue is said when one and the same entity is stated to be the target and to satisfy the inner clues.
     """
     missing: Clue = clue
-    for fact, end in _facts(clue, entity, world):
+    for fact, end in facts_behind(clue, entity, world):
         if not any(_states(quote, fact, world) for quote in quotes):
             continue
         if not isinstance(clue.target, Query):
@@ -54,25 +55,6 @@ def _unsaid(clue: Clue, entity: str, quotes: Sequence[Evidence], world: World) -
             return None
         missing = first
     return missing
-
-
-def _facts(clue: Clue, entity: str, world: World) -> list[tuple[Fact, str]]:
-    """Facts that satisfy the clue for `entity`, each with the entity at the clue's far end ("" for a number)."""
-    match clue.target:
-        case Band() as band:
-            facts = world.facts_of(entity, clue.relation)
-            return [(fact, "") for fact in facts if not isinstance(fact.object, str) and band.holds(fact.object)]
-        case EntityRef(entity=target):
-            ends = [target]
-        case Query() as inner:
-            ends = sorted(world.certain(inner))
-    pairs = [(end, entity) if clue.inverse else (entity, end) for end in ends]
-    return [
-        (fact, subject if clue.inverse else object)
-        for subject, object in pairs
-        for fact in world.facts_of(subject, clue.relation)
-        if fact.object == object
-    ]
 
 
 def _states(quote: Evidence, fact: Fact, world: World) -> bool:

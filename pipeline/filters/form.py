@@ -46,7 +46,11 @@ CHOICE = re.compile(
 )
 PROOF = _pattern("prove|disprove|show that|demonstrate that|justify|explain why|verify that")
 OPEN_LIST = _pattern(
-    r"one of (?!whose|which)", "such as", "or similar", "name (?:an?|any|some|two|three)", "give an example"
+    r"(?:what|which|who|name|give|find) (?:is |are |was |were )?(?:any )?one of",
+    "such as",
+    "or similar",
+    "name (?:an?|any|some|two|three)",
+    "give an example",
 )
 SECOND_QUESTION = re.compile(
     r"\?.*\?|[,;] and (?:what|who|when|where|why|how many|how much) (?:is|are|was|were|did|does|do|has|have)\b",

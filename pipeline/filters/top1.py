@@ -3,68 +3,79 @@
 from collections.abc import Iterator
 
 from infra.search import SearchIndex
+from pipeline.binding import facts_behind, names_of
 from pipeline.corpora.world import World
 from pipeline.filters.base import Certifier, Filter, listed, need
-from pipeline.filters.leaks import mentions, names_of
+from pipeline.filters.leaks import mentions
 from schemas.answer import EntityAnswer
 from schemas.certificate import Certificate
-from schemas.query import Band, Clue, EntityRef, Query
+from schemas.query import Clue, Query
 from schemas.task import Task
 
 VERSION = "1"
-SNIPPETS = 1
-"""Results whose title and snippet are read; the question itself is the query."""
-REACH = 100
-"""Results among which the evidence must appear for some query that an honest searcher could write."""
+GUESS = 0.25
+"""Chance at which naming an entity of the right type off the first result makes a question trivial."""
+GLANCE, REACH = 5, 100
+"""Results among which the evidence must appear for some query that an honest searcher could write; most is at the top."""
 
 
 def top1(task: Task, world: World, index: SearchIndex) -> Certificate:
-    """Trivial when the best result of the question names the answer; infeasible when a page of the evidence stays unseen."""
+    """Trivial when the best result for the question gives the answer away; infeasible when a page of the evidence stays unseen.
+
+    The best result gives it away by being its page, or when its snippet names so few entities of the type, other than those
+    that the question names, that picking one is right with probability `GUESS` or more. That chance is the score.
+    """
     certify = Certifier(task, "top1", VERSION)
     if not isinstance(task.constraints, Query) or not isinstance(task.answer, EntityAnswer):
         raise TypeError(f"a {task.constraints.kind} with an {task.answer.kind} answer is not searched for")
-    names = (task.answer.name, *names_of(task.answer.entity, world), *task.answer.aliases)
-    for rank, hit in enumerate(index.search(task.question, k=SNIPPETS), start=1):
-        shown = f"{hit.title}. {hit.snippet}"
-        if found := next((name for name in names if mentions(shown, name)), None):
-            return certify.reject("single_search", rank=rank, page=hit.id, name=found)
-    wanted = {item.document for item in task.evidence} | ({task.answer.entity} & world.documents.keys())
+    hits = index.search(task.question, k=1)
+    page = hits[0].id if hits else ""
+    if page == task.answer.entity:
+        return certify.reject("single_search", score=1.0, page=page)
+    choices = _choices(task, f"{hits[0].title}. {hits[0].snippet}", task.constraints.type, world) if hits else set()
+    chance = 1 / len(choices) if task.answer.entity in choices else 0.0
+    if chance >= GUESS:
+        return certify.reject("single_search", score=chance, page=page, choices=listed(choices))
+    wanted = {item.document for item in task.evidence}
+    if unseen := _unseen(wanted, list(_searches(task.constraints, task.answer.entity, world)), index):
+        return certify.reject("unreachable", score=chance, pages=listed(unseen))
+    return certify.keep(score=chance, pages=len(wanted))
+
+
+def _choices(task: Task, shown: str, type: str, world: World) -> set[str]:
+    """Entities of the type that the text names and the question does not."""
+    return {
+        entity
+        for entity in world.of_type(type)
+        if any(mentions(shown, name) and not mentions(task.question, name) for name in names_of(entity, world))
+    }
+
+
+def _unseen(wanted: set[str], queries: list[str], index: SearchIndex) -> set[str]:
+    """Pages that no query finds."""
     unseen = set(wanted)
-    queries = 0
-    for query in _searches(task.constraints, task.answer.entity, world):
-        if not unseen:
-            break
-        queries += 1
-        unseen -= {hit.id for hit in index.search(query, k=REACH)}
-    if unseen:
-        return certify.reject("unreachable", pages=listed(unseen), queries=queries)
-    return certify.keep(pages=len(wanted), queries=queries)
+    for k in (GLANCE, REACH):
+        for query in queries:
+            if not unseen:
+                return unseen
+            unseen -= {hit.id for hit in index.search(query, k=k)}
+    return unseen
 
 
 def _searches(query: Query, entity: str, world: World) -> Iterator[str]:
-    """What a searcher may ask who works from the inside out: a clue said of its target, the target alone, the clue alone.
+    """What a searcher may ask who works from the inside out: a clue said of its target, the target alone, all the clues.
 
     The target of a nested clue is known by then; the answer's own name never is.
     """
     for clue in query.clues:
-        for target in _targets(clue, entity, world):
+        for _, target in facts_behind(clue, entity, world)[:1]:
             if isinstance(clue.target, Query):
                 yield from _searches(clue.target, target, world)
-            name = world.entities[target].name
+            name = world.entities[target].name if target else ""
             yield f"{query.type} {_said(clue, world, name)}"
-            yield name
+            if name:
+                yield name
     yield " ".join([query.type, *(_said(clue, world, "") for clue in query.clues)])
-
-
-def _targets(clue: Clue, entity: str, world: World) -> list[str]:
-    match clue.target:
-        case EntityRef(entity=target):
-            return [target]
-        case Band():
-            return []
-        case Query() as inner:
-            ends = world.subjects(clue.relation, entity) if clue.inverse else world.objects(entity, clue.relation)
-            return sorted(end for end in ends & world.certain(inner) if isinstance(end, str))
 
 
 def _said(clue: Clue, world: World, name: str) -> str:

@@ -3,7 +3,7 @@ import pytest
 from pipeline.filters.leaks import leaks, mentions
 from schemas.answer import CollectionAnswer, ExpressionAnswer, NumberAnswer
 from schemas.certificate import Outcome
-from schemas.query import Clue, Query
+from schemas.query import Clue, EntityRef, Query
 from tests.pipeline.tasks import MALI, math_task, search_task
 from tests.worlds import toy_world
 
@@ -42,6 +42,15 @@ def test_an_entity_that_the_question_only_describes_may_not_be_named() -> None:
         query, "capital-city/bamako", "Which city is the capital of the country that ...?", evidence=()
     )
     assert leaks(described, WORLD).outcome is Outcome.KEEP
+
+
+def test_the_name_inside_a_longer_one_that_the_question_gives_is_no_leak() -> None:
+    """Guinea borders Guinea-Bissau: naming the second does not name the first."""
+    query = Query(type="country", clues=(Clue(relation="borders", target=EntityRef(entity="country/guinea-bissau")),))
+    inside = search_task(query, "country/guinea", "Which country borders Guinea-Bissau?")
+    assert leaks(inside, WORLD).outcome is Outcome.KEEP
+    beside = search_task(query, "country/guinea", "Which country, Guinea or Senegal, borders Guinea-Bissau?")
+    assert leaks(beside, WORLD).reason == "answer_in_question"
 
 
 def test_a_short_number_is_no_leak_and_a_long_one_is() -> None:
