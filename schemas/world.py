@@ -43,7 +43,8 @@ class Relation(Record):
     `functional`: a subject has at most one object. `complete`: every entity of `subject_type` has all of its objects
     recorded, so absence is a denial. `dated`: the value moves with time, so a question must state `Source.as_of`.
     `sentence` says it on a page, with {s} and {o} (several objects are joined as "A, B and C"). `clue` completes
-    "the <type> that ...", with {o}; `inverse_clue` does so for the object, with {s}; `None` means never asked that way.
+    "the <type> that ...", with {o}; `inverse_clue` does so for the object, with {s}. `shared_clue` says that the subject has
+    an object in common with {s}: "has the same currency as {s}". `None` means never asked that way.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Relation(Record):
     sentence: str
     clue: str
     inverse_clue: str | None = None
+    shared_clue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

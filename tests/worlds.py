@@ -1,7 +1,9 @@
-"""A small world of real facts, written by hand, for tests of everything that needs one."""
+"""Worlds for tests: a small one of real facts, written by hand, and the atlas, loaded once a session."""
 
 from functools import cache
 
+from infra.settings import Settings
+from pipeline.corpora import load_world
 from pipeline.corpora.pages import render
 from pipeline.corpora.world import World
 from schemas.world import Entity, Fact, Relation, Source
@@ -95,6 +97,7 @@ RELATIONS = (
         sentence="the official [language|languages] of {s} [is|are] {o}.",
         clue="has {o} as an official language",
         inverse_clue="is an official language of {s}",
+        shared_clue="shares an official language with {s}",
     ),
     Relation(
         name="currency",
@@ -105,6 +108,7 @@ RELATIONS = (
         sentence="the currency of {s} is {o}.",
         clue="uses {o} as its currency",
         inverse_clue="is the currency of {s}",
+        shared_clue="has the same currency as {s}",
     ),
     Relation(
         name="area",
@@ -134,6 +138,12 @@ RELATIONS = (
         clue="is a kind of {o}",
     ),
 )
+
+
+@cache
+def atlas() -> World:
+    """The atlas from the local store, where the first test ever builds it. Never changed by a test."""
+    return load_world("atlas", Settings.from_env().cache)
 
 
 @cache

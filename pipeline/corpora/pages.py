@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from schemas.base import content_hash
 from schemas.world import Document, Entity, Fact, Object, Relation, Source
@@ -31,7 +30,7 @@ def render(
         links: dict[str, None] = {}
         for name, group in sorted(said[entity.id].items(), key=lambda item: rank[item[0]]):
             line = sentence(entity, declared[name], [f.object for f in group], by_id, sources[group[0].source])
-            placed += [replace(f, start=at, end=at + len(line)) for f in group]
+            placed += [Fact(f.subject, f.relation, f.object, f.source, at, at + len(line)) for f in group]
             links.update(dict.fromkeys(f.object for f in group if isinstance(f.object, str)))
             lines.append(line)
             at += len(line) + 1
@@ -68,15 +67,15 @@ def say_number(value: float, unit: str | None) -> str:
 
 
 def say_band(low: float | None, high: float | None, unit: str | None) -> str:
-    """An interval where a sentence would have its number: "between 1 and 2 km²", "at least 3 km²", "a year before 1901"."""
-    year = "a year " if unit == "year" else ""
+    """An interval where a sentence would have its number: "between 1 and 2 km²", "3 km² or more", "1901 or earlier"."""
+    more, less = ("later", "earlier") if unit == "year" else ("more", "less")
     if low is not None and high is not None:
-        first = say_number(low, "year" if year else None)
-        return f"{year}between {first} and {say_number(high, unit)}"
+        first, last = say_number(low, "year" if unit == "year" else None), say_number(high, unit)
+        return f"{'a year ' if unit == 'year' else ''}between {first} and {last}"
     if low is not None:
-        return f"a year not before {low:.0f}" if year else f"at least {say_number(low, unit)}"
+        return f"{say_number(low, unit)} or {more}"
     assert high is not None
-    return f"a year not after {high:.0f}" if year else f"at most {say_number(high, unit)}"
+    return f"{say_number(high, unit)} or {less}"
 
 
 _CHOICE = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")

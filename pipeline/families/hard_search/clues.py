@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pipeline.corpora.world import World
+from pipeline.families.hard_search.grammar import asked_inversely, takes_description
 from schemas.query import Band, Clue, EntityRef, Query
-from schemas.world import Relation
 
 Style = Literal["named", "band", "region"]
 """How a clue gives the far end of its fact: by name, as an interval around a number, or as some member of a class."""
@@ -108,13 +108,33 @@ class Kind:
         """
         if entity not in self._regions:
             self._regions[entity] = tuple(
-                (saying.clue, about.clue)
-                for saying in self.named(entity)
-                if saying.end is not None
-                for about in self.kinds.of(saying.end).named(saying.end)
-                if about.end != entity and about.proved.bit_count() >= LIKE
+                (saying.clue, about) for saying in self.named(entity) for about in self._abouts(entity, saying)
             )
         return self._regions[entity]
+
+    def _abouts(self, entity: str, saying: Saying) -> list[Clue]:
+        """Clues about the end of `saying` that several things fit, and those that say whose end it is too."""
+        end, relation = saying.end, self.world.relations[saying.clue.relation]
+        assert end is not None
+        found: dict[Clue, None] = {}
+        if takes_description(relation, saying.clue.inverse):
+            far = self.kinds.of(end).named(end)
+            found |= {a.clue: None for a in far if a.end != entity and a.proved.bit_count() >= LIKE}
+        if not relation.functional:
+            found |= dict.fromkeys(self.shared(saying.clue, entity))
+        return list(found)
+
+    def shared(self, clue: Clue, entity: str) -> list[Clue]:
+        """Clues about the end of `clue` by which it is said to be another's end too; never that of `entity`."""
+        relation = self.world.relations[clue.relation]
+        if clue.inverse or relation.shared_clue is None or not isinstance(clue.target, EntityRef):
+            return []
+        others = sorted(self.world.subjects(relation.name, clue.target.entity) - {entity})
+        return [
+            Clue(relation=relation.name, inverse=True, target=EntityRef(entity=other))
+            for other in others
+            if self.kinds.speakable(other)
+        ]
 
     def widened(self, clue: Clue, about: Clue) -> Saying:
         """`clue` with the far end's name replaced by "some thing for which `about` holds"."""
@@ -164,11 +184,6 @@ class Kind:
         yield from (Band(low=low) for low in lows)
         yield from (Band(high=high) for high in highs)
         yield from (Band(low=low, high=high) for low in lows for high in highs)
-
-
-def asked_inversely(relation: Relation) -> bool:
-    """Whether the relation has a clue of its own from its far end; a symmetric one, such as borders, says it twice."""
-    return relation.inverse_clue is not None and relation.inverse_clue.replace("{s}", "{o}") != relation.clue
 
 
 def year_steps() -> tuple[float, ...]:

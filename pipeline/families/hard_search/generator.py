@@ -123,7 +123,7 @@ class HardSearch:
             clue = query.clues[i]
             if not isinstance(clue.target, EntityRef):
                 continue
-            inner = self.sampler.description(rng, clue.target.entity, answer, self.config.max_depth - 1)
+            inner = self.sampler.description(rng, clue, answer, self.config.max_depth - 1)
             if inner is not None:
                 others = [c for j, c in enumerate(query.clues) if j != i]
                 last = clue.model_copy(update={"target": inner})

@@ -2,13 +2,17 @@
 
 A relation's own `clue` says one clue: "borders Mali". Its end may be a name, an interval ("between 1 and 2 km²"), a
 description ("the country that has Niamey as its capital": only one fits) or a class ("a country that borders Chad").
+A long end goes last: "has as its capital a city that ...". An end that is said to be another's is shared with it: "has the
+same currency as Niger".
 """
 
+import re
 from dataclasses import dataclass
 
 from pipeline.corpora.pages import join, say_band
 from pipeline.corpora.world import World
 from schemas.query import Band, Clue, EntityRef, Query
+from schemas.world import Relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,11 @@ FRAMES = (
     Frame("What is the name of the {noun} that ", "?"),
     Frame("Name the {noun} that ", "."),
     Frame("One {noun} meets all of these conditions: ", ". What is the name of this {noun}?", "it {clue}", "; ", True),
-    Frame("Find {a_noun} from what is known about it. ", " What is the name of this {noun}?", "It {clue}.", " ", True),
+    Frame("Exactly one {noun} fits this description. ", " What is the name of this {noun}?", "It {clue}.", " ", True),
 )
 
-SAME = "the same {noun} as {name}"
-"""A description by the very relation it is the end of: "uses the same currency as Niger"."""
+END = "{}"
+"""Stands for the end in a template."""
 
 
 def question(world: World, query: Query, frame: Frame, as_of: str | None) -> str:
@@ -54,12 +58,13 @@ def dated(text: str, year: str) -> str:
 
 def say(world: World, clue: Clue) -> str:
     """One clue as the words after "that": "borders Mali"."""
-    end = say_end(world, clue)
     relation = world.relations[clue.relation]
-    if clue.inverse:
-        assert relation.inverse_clue is not None
-        return relation.inverse_clue.replace("{s}", end)
-    return relation.clue.replace("{o}", end)
+    if (other := sharer(clue)) is not None and relation.shared_clue is not None:
+        return relation.shared_clue.replace("{s}", world.entities[other].name)
+    template = template_of(relation, clue.inverse)
+    if isinstance(clue.target, Query):
+        template = for_long_ends(template) or template
+    return template.replace(END, say_end(world, clue))
 
 
 def say_end(world: World, clue: Clue) -> str:
@@ -69,24 +74,43 @@ def say_end(world: World, clue: Clue) -> str:
         case EntityRef(entity=entity):
             return world.entities[entity].name
         case Query() as inner:
-            if (same := same_as(world, clue)) is not None:
-                return SAME.format(noun=inner.type, name=world.entities[same].name)
             noun = f"the {inner.type}" if len(world.possible(inner)) == 1 else with_article(inner.type)
             return f"{noun} that {join([say(world, c) for c in inner.clues])}"
 
 
-def same_as(world: World, clue: Clue) -> str | None:
-    """The entity `s` where the end is described as the end of the same fact of `s`; else `None`."""
+def template_of(relation: Relation, inverse: bool) -> str:
+    """The relation's clue in one direction, with `END` where its end stands."""
+    if not inverse:
+        return relation.clue.replace("{o}", END)
+    assert relation.inverse_clue is not None, f"{relation.name} is never asked from its far end"
+    return relation.inverse_clue.replace("{s}", END)
+
+
+def asked_inversely(relation: Relation) -> bool:
+    """Whether the relation has a clue of its own from its far end; a symmetric one, such as borders, says it twice."""
+    return relation.inverse_clue is not None and relation.inverse_clue.replace("{s}", "{o}") != relation.clue
+
+
+def takes_description(relation: Relation, inverse: bool) -> bool:
+    """Whether its end may be given as "the country that ..."."""
+    return for_long_ends(template_of(relation, inverse)) is not None
+
+
+def for_long_ends(template: str) -> str | None:
+    """The template with its end last: "has {} as its capital" becomes "has as its capital {}". `None` where none is."""
+    if template.endswith(END):
+        return template
+    moved = re.fullmatch(r"(\w+) \{\} ((?:as|among) .+)", template)
+    return f"{moved[1]} {moved[2]} {END}" if moved else None
+
+
+def sharer(clue: Clue) -> str | None:
+    """The entity of which the same fact has the same end: in "has the same currency as Niger" it is Niger."""
     inner = clue.target
-    if (
-        not isinstance(inner, Query)
-        or len(inner.clues) != 1
-        or clue.inverse
-        or not world.relations[clue.relation].functional
-    ):
+    if clue.inverse or not isinstance(inner, Query) or len(inner.clues) != 1:
         return None
     only = inner.clues[0]
-    back = only.inverse and only.relation == clue.relation and isinstance(only.target, EntityRef)
+    back = only.inverse and only.relation == clue.relation
     return only.target.entity if back and isinstance(only.target, EntityRef) else None
 
 
@@ -95,14 +119,19 @@ def fits(query: Query, frame: Frame) -> bool:
     inner = [c.target for c in query.clues if isinstance(c.target, Query)]
     if frame.nested:
         return all(fits_inside(q) for q in inner)
-    return all(ends_alone(q) for q in inner) and not any(isinstance(c.target, Query) for c in query.clues[:-1])
+    return all(ends_alone(q) for q in inner) and all(short(c) for c in query.clues[:-1])
 
 
 def fits_inside(query: Query) -> bool:
     """A description within a description stands last and has one clue."""
-    return all(isinstance(c.target, EntityRef | Band) for c in query.clues[:-1]) and (
+    return all(short(c) for c in query.clues[:-1]) and (
         not isinstance(last := query.clues[-1].target, Query) or ends_alone(last)
     )
+
+
+def short(clue: Clue) -> bool:
+    """Whether nothing in the clue could take in what follows it."""
+    return not isinstance(clue.target, Query) or sharer(clue) is not None
 
 
 def ends_alone(query: Query) -> bool:

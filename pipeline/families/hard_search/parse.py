@@ -4,11 +4,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 
 from pipeline.corpora.pages import say_band
 from pipeline.corpora.world import World
-from pipeline.families.hard_search.clues import asked_inversely
-from pipeline.families.hard_search.grammar import FRAMES, Frame, with_article
+from pipeline.families.hard_search.grammar import (
+    END,
+    FRAMES,
+    Frame,
+    asked_inversely,
+    for_long_ends,
+    template_of,
+    with_article,
+)
 from schemas.errors import TouchstoneError
 from schemas.query import Band, Clue, EntityRef, Query
 from schemas.world import Relation
@@ -26,6 +34,9 @@ def parse(question: str, world: World) -> Query:
     return _reader(world).read(question)
 
 
+Ends = Literal["named", "long", "shared"]
+
+
 class Reader:
     """The grammar of one world, by type: which words may begin a clue, and which names an end may have."""
 
@@ -35,13 +46,26 @@ class Reader:
         for entity in world.entities.values():
             self.names[entity.type][entity.name] = entity.id
         self.lengths = defaultdict(list, {t: sorted({*map(len, n)}, reverse=True) for t, n in self.names.items()})
-        self.patterns: dict[str, list[tuple[str, str, Relation, bool]]] = defaultdict(list)
+        self.patterns: dict[str, list[tuple[str, str, Relation, bool, Ends]]] = defaultdict(list)
         for relation in world.relations.values():
-            before, _, after = relation.clue.partition("{o}")
-            self.patterns[relation.subject_type].append((before, after, relation, False))
-            if relation.inverse_clue is not None and relation.object_type is not None and asked_inversely(relation):
-                before, _, after = relation.inverse_clue.partition("{s}")
-                self.patterns[relation.object_type].append((before, after, relation, True))
+            self._learn(relation, inverse=False)
+            if asked_inversely(relation):
+                self._learn(relation, inverse=True)
+
+    def _learn(self, relation: Relation, inverse: bool) -> None:
+        """Adds the ways in which this relation may be asked about from one side."""
+        type = relation.object_type if inverse else relation.subject_type
+        assert type is not None
+        template = template_of(relation, inverse)
+        ways: list[tuple[str | None, Ends]] = [(template, "named")]
+        if relation.object_type is not None:
+            ways.append((for_long_ends(template), "long"))
+        if relation.shared_clue is not None and not inverse:
+            ways.append((relation.shared_clue.replace("{s}", END), "shared"))
+        for words, ends in ways:
+            if words is not None:
+                before, _, after = words.partition(END)
+                self.patterns[type].append((before, after, relation, inverse, ends))
 
     def read(self, question: str) -> Query:
         text = re.sub(r"^As of \d{4}, (.)", lambda m: m[1].upper(), question)
@@ -84,30 +108,30 @@ class Reader:
                 yield from (((clue, *rest), stop) for rest, stop in self._list(text, end + 2, type) if len(rest) > 1)
 
     def _clue(self, text: str, at: int, type: str) -> Read:
-        for before, after, relation, inverse in self.patterns[type]:
+        for before, after, relation, inverse, ends in self.patterns[type]:
             if not text.startswith(before, at):
                 continue
-            for target, end in self._end(text, at + len(before), relation, inverse):
+            for target, end in self._end(text, at + len(before), relation, inverse, ends):
                 if text.startswith(after, end):
                     yield Clue(relation=relation.name, inverse=inverse, target=target), end + len(after)
 
     def _end(
-        self, text: str, at: int, relation: Relation, inverse: bool
+        self, text: str, at: int, relation: Relation, inverse: bool, ends: Ends
     ) -> Iterator[tuple[EntityRef | Band | Query, int]]:
         type = relation.subject_type if inverse else relation.object_type
         if type is None:
             yield from _bands(text, at, relation.unit)
-            return
-        yield from ((EntityRef(entity=entity), end) for entity, end in self._named(text, at, type))
-        for noun in (f"the {type}", with_article(type)):
-            if text.startswith(f"{noun} that ", at):
-                for clues, end in self._list(text, at + len(noun) + 6, type):
-                    yield Query(type=type, clues=clues), end
-        same = f"the same {type} as "
-        if relation.functional and not inverse and text.startswith(same, at):
-            for entity, end in self._named(text, at + len(same), relation.subject_type):
+        elif ends == "named":
+            yield from ((EntityRef(entity=entity), end) for entity, end in self._named(text, at, type))
+        elif ends == "shared":
+            for entity, end in self._named(text, at, relation.subject_type):
                 back = Clue(relation=relation.name, inverse=True, target=EntityRef(entity=entity))
                 yield Query(type=type, clues=(back,)), end
+        else:
+            for noun in (f"the {type}", with_article(type)):
+                if text.startswith(f"{noun} that ", at):
+                    for clues, end in self._list(text, at + len(noun) + 6, type):
+                        yield Query(type=type, clues=clues), end
 
     def _named(self, text: str, at: int, type: str) -> Iterator[tuple[str, int]]:
         """Every name of the type that stands at `at`, longest first."""

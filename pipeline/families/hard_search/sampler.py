@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from pipeline.families.hard_search.clues import Kind, Kinds, Saying, Style
+from pipeline.families.hard_search.grammar import takes_description
 from schemas.config import HardSearchConfig
-from schemas.query import Query
+from schemas.query import Clue, EntityRef, Query
 
 VAGUE, BROAD = 0.03, 0.60
 """A clue alone leaves this share of its type, at least and at most. The share at which guided draws succeed most."""
@@ -22,8 +23,10 @@ CUT = 0.7
 """Every next clue leaves at most this share of what was left."""
 MEMBERS = 3
 """Clues of a description at most: it only has to identify an entity, not to be hard."""
-SKETCHES = 12
-"""Widened clues looked at in one draw."""
+SKETCHES, FEW = 12, 8
+"""Widened clues looked at in one draw, and vague clues combined into a description."""
+SHARED, DEEPER = 0.3, 0.5
+"""Share of descriptions by another entity's like fact where there are both, and of those that go on one level deeper."""
 
 
 class Sampler:
@@ -50,30 +53,40 @@ class Sampler:
         enough = self.config.min_clues <= len(kept) <= self.config.max_clues
         return kept if enough and all(s in kept for s in first) and every_clue_counts(kept) else None
 
-    def description(self, rng: random.Random, entity: str, answer: str, depth: int) -> Query | None:
-        """A query that only `entity` satisfies, known and possible alike, with no fact that touches `answer`."""
-        kind = self.kinds.of(entity)
+    def description(self, rng: random.Random, clue: Clue, answer: str, depth: int) -> Query | None:
+        """A query that only the named end of `clue` satisfies, known and possible alike; no fact of it touches `answer`.
+
+        `None` where the grammar or the facts allow none. Descriptions nest `depth` deep at most.
+        """
+        assert isinstance(clue.target, EntityRef)
+        relation = self.kinds.world.relations[clue.relation]
+        kind = self.kinds.of(clue.target.entity)
+        shared = self.kinds[relation.subject_type].shared(clue, answer) if relation.functional else []
+        query = None
+        if takes_description(relation, clue.inverse) and not (shared and rng.random() < SHARED):
+            query = self._identified(rng, kind, clue.target.entity, answer, depth)
+        if query is None and shared:
+            query = Query(type=kind.type, clues=(rng.choice(shared),))
+        return query
+
+    def _identified(self, rng: random.Random, kind: Kind, entity: str, answer: str, depth: int) -> Query | None:
+        """A minimal set of up to `MEMBERS` clues that identifies `entity`."""
         usable = [s for s in kind.named(entity) if s.end != answer]
         bit = kind.bit(entity)
         alone = evenly(rng, [s for s in usable if s.possible == bit])
-        vaguer = evenly(rng, [s for s in usable if s.proved.bit_count() > 1])
-        sizes = [1, 2, MEMBERS]
-        rng.shuffle(sizes)
-        for size in sizes:
-            candidates = alone if size == 1 else vaguer[:8]
-            for group in combinations(candidates, size):
+        vaguer = evenly(rng, [s for s in usable if s.proved.bit_count() > 1])[:FEW]
+        for size in rng.sample(range(1, MEMBERS + 1), MEMBERS):
+            for group in combinations(alone if size == 1 else vaguer, size):
                 if intersection(s.possible for s in group) == bit and (size == 1 or every_clue_counts(group)):
-                    return self._query(rng, kind.type, list(group), answer, depth)
+                    return self._query(rng, kind.type, group, answer, depth)
         return None
 
-    def _query(self, rng: random.Random, type: str, group: list[Saying], answer: str, depth: int) -> Query:
-        """The group as a query; where depth allows, its last clue describes its own end by one clue more."""
+    def _query(self, rng: random.Random, type: str, group: Sequence[Saying], answer: str, depth: int) -> Query:
+        """The group as a query; where depth allows, its last clue may describe its own end by one clue more."""
         clues = [s.clue for s in group]
-        if depth > 1 and rng.random() < 0.5:
-            end = group[-1].end
-            inner = self.description(rng, end, answer, depth - 1) if end is not None else None
-            if inner is not None and len(inner.clues) == 1:
-                clues[-1] = clues[-1].model_copy(update={"target": inner})
+        inner = self.description(rng, clues[-1], answer, depth - 1) if depth > 1 and rng.random() < DEEPER else None
+        if inner is not None and len(inner.clues) == 1:
+            clues[-1] = clues[-1].model_copy(update={"target": inner})
         return Query(type=type, clues=tuple(clues))
 
     def _vague_one(self, rng: random.Random, kind: Kind, entity: str, style: Style) -> Saying | None:

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pipeline.corpora.world import World
 from pipeline.families.hard_search import ParseError, parse
-from pipeline.families.hard_search.clues import asked_inversely
-from pipeline.families.hard_search.grammar import FRAMES, fits, question, with_article
+from pipeline.families.hard_search.grammar import FRAMES, asked_inversely, fits, question, with_article
 from schemas.query import Band, Clue, EntityRef, Query
 from schemas.task import Task
 from tests.worlds import toy_world

@@ -88,7 +88,8 @@ def test_a_description_never_touches_the_answer(world: World) -> None:
     rng = random.Random(0)
     for _ in range(60):
         entity, answer = rng.sample(world.of_type("country"), 2)
-        query = sampler.description(rng, entity, answer, depth=3)
+        clue = Clue(relation="borders", target=EntityRef(entity=entity))
+        query = sampler.description(rng, clue, answer, depth=3)
         if query is not None:
             assert answer not in named_in(query)
             assert satisfy(world, query, maybe=True) == {entity}
