@@ -2,10 +2,10 @@
 
 from types import ModuleType
 
-from pipeline.families.math.templates import algebra, integers, proportion, time, totals
+from pipeline.families.math.templates import algebra, counting, gym, integers, polynomials, proportion, time, totals
 from pipeline.families.math.templates.base import Parameters, Template
 
-_MODULES: tuple[ModuleType, ...] = (totals, proportion, algebra, integers, time)
+_MODULES: tuple[ModuleType, ...] = (totals, proportion, algebra, polynomials, integers, counting, time, gym)
 
 TEMPLATES: dict[str, Template] = {t.name: t for module in _MODULES for t in module.TEMPLATES}
 

@@ -1,6 +1,6 @@
-"""Number theory, sequences and counting; one solver by formula, the other by enumeration."""
+"""Number theory and sequences; one solver by formula, the other step by step."""
 
-from math import comb, factorial, gcd, lcm
+from math import gcd, lcm
 from random import Random
 
 from pipeline.families.math.templates.base import Parameters, Template, misses, number
@@ -17,7 +17,10 @@ def _draw_gcd(rng: Random) -> Parameters:
 def _ask_gcd(p: Parameters, rng: Random) -> str:
     a, b = p["numbers"]
     if p["unit"]:
-        return f"A floor of {a} by {b} {p['unit']} is tiled with equal square tiles, none cut. What is the largest side of a tile in {p['unit']}?"
+        return (
+            f"A floor of {a} by {b} {p['unit']} is tiled with equal square tiles, none cut. "
+            f"What is the largest side of a tile in {p['unit']}?"
+        )
     return rng.choice(
         (
             f"What is the greatest common divisor of {a} and {b}?",
@@ -149,7 +152,8 @@ def _draw_sequence(rng: Random) -> Parameters:
 
 
 def _ask_sequence(p: Parameters, rng: Random) -> str:
-    rule = f"{'doubling' if p['times'] == 2 else 'tripling'} the term before and then {'adding' if p['plus'] > 0 else 'subtracting'} {abs(p['plus'])}"
+    grow, change = "doubling" if p["times"] == 2 else "tripling", "adding" if p["plus"] > 0 else "subtracting"
+    rule = f"{grow} the term before and then {change} {abs(p['plus'])}"
     nth = {4: "fourth", 5: "fifth"}[p["index"]]
     return rng.choice(
         (
@@ -247,94 +251,6 @@ def _slip_series(p: Parameters) -> list[NearMiss]:
     )
 
 
-def _draw_committee(rng: Random) -> Parameters:
-    women, men = rng.randint(4, 12), rng.randint(4, 12)
-    return {"women": women, "men": men, "picks": [rng.randint(1, 3), rng.randint(1, 3)]}
-
-
-def _ask_committee(p: Parameters, rng: Random) -> str:
-    w, m = p["picks"]
-    ladies, men = f"{w} {'woman' if w == 1 else 'women'}", f"{m} {'man' if m == 1 else 'men'}"
-    return rng.choice(
-        (
-            f"In how many ways can a committee of {ladies} and {men} be chosen from {p['women']} women and {p['men']} men?",
-            f"A club has {p['women']} women and {p['men']} men. How many different teams of {ladies} and {men} can it send?",
-        )
-    )
-
-
-def _committee(p: Parameters) -> AnswerSpec:
-    return number(comb(p["women"], p["picks"][0]) * comb(p["men"], p["picks"][1]))
-
-
-def _committee_by_pascal(p: Parameters) -> AnswerSpec:
-    """Rows of Pascal's triangle, by addition only."""
-
-    def entry(n: int, k: int) -> int:
-        row = [1]
-        for _ in range(n):
-            row = [1, *(a + b for a, b in zip(row, row[1:], strict=False)), 1]
-        return row[k]
-
-    return number(entry(p["women"], p["picks"][0]) * entry(p["men"], p["picks"][1]))
-
-
-def _work_committee(p: Parameters) -> list[str]:
-    ways = [comb(n, k) for n, k in ((p["women"], p["picks"][0]), (p["men"], p["picks"][1]))]
-    choices = [f"choose {k} of {n}: {w}" for n, k, w in zip((p["women"], p["men"]), p["picks"], ways, strict=True)]
-    return [*choices, f"{ways[0]} * {ways[1]} = {ways[0] * ways[1]}"]
-
-
-def _slip_committee(p: Parameters) -> list[NearMiss]:
-    a, b = comb(p["women"], p["picks"][0]), comb(p["men"], p["picks"][1])
-    ordered = a * b * factorial(p["picks"][0]) * factorial(p["picks"][1])
-    return misses(a * b, (a + b, "sum for product"), (ordered, "order counted"), (a * b + 1, "off by one"))
-
-
-def _draw_multiples(rng: Random) -> Parameters:
-    a, b = rng.sample(range(2, 13), 2)
-    return {"limit": rng.randint(80, 900), "divisors": sorted((a, b))}
-
-
-def _ask_multiples(p: Parameters, rng: Random) -> str:
-    (a, b), n = p["divisors"], p["limit"]
-    return rng.choice(
-        (
-            f"How many whole numbers from 1 to {n} are divisible by {a} or by {b}?",
-            f"Of the numbers 1, 2, ..., {n}, how many are multiples of {a} or {b} (or both)?",
-        )
-    )
-
-
-def _multiples(p: Parameters) -> AnswerSpec:
-    (a, b), n = p["divisors"], p["limit"]
-    return number(n // a + n // b - n // lcm(a, b))
-
-
-def _multiples_by_counting(p: Parameters) -> AnswerSpec:
-    a, b = p["divisors"]
-    return number(sum(1 for i in range(1, p["limit"] + 1) if i % a == 0 or i % b == 0))
-
-
-def _work_multiples(p: Parameters) -> list[str]:
-    (a, b), n = p["divisors"], p["limit"]
-    m = lcm(a, b)
-    x, y, z = n // a, n // b, n // m
-    return [f"by {a}: {x}", f"by {b}: {y}", f"by {m}: {z}", f"{x} + {y} = {x + y}", f"{x + y} - {z} = {x + y - z}"]
-
-
-def _slip_multiples(p: Parameters) -> list[NearMiss]:
-    (a, b), n = p["divisors"], p["limit"]
-    right = n // a + n // b - n // lcm(a, b)
-    return misses(
-        right,
-        (n // a + n // b, "both counted twice"),
-        (n // lcm(a, b), "and for or"),
-        (n - right, "the others"),
-        (right + 1, "off by one"),
-    )
-
-
 TEMPLATES = (
     Template("gcd", "integers", _draw_gcd, _ask_gcd, _gcd, _gcd_by_trying, _work_gcd, _slip_gcd),
     Template("lcm", "integers", _draw_lcm, _ask_lcm, _lcm, _lcm_by_counting, _work_lcm, _slip_lcm),
@@ -353,25 +269,5 @@ TEMPLATES = (
     ),
     Template(
         "series_sum", "sequences", _draw_series, _ask_series, _series, _series_by_adding, _work_series, _slip_series
-    ),
-    Template(
-        "committee",
-        "counting",
-        _draw_committee,
-        _ask_committee,
-        _committee,
-        _committee_by_pascal,
-        _work_committee,
-        _slip_committee,
-    ),
-    Template(
-        "multiples",
-        "counting",
-        _draw_multiples,
-        _ask_multiples,
-        _multiples,
-        _multiples_by_counting,
-        _work_multiples,
-        _slip_multiples,
     ),
 )

@@ -72,7 +72,8 @@ def _ask_share(p: Parameters, rng: Random) -> str:
     return rng.choice(
         (
             f"{x} and {y} share {total} {p['thing']} in the ratio {a}:{b}. How many {p['thing']} does {x} get?",
-            f"{total} {p['thing']} are split between {x} and {y} so that {x} has {a} parts and {y} has {b} parts. How many {p['thing']} does {x} have?",
+            f"{total} {p['thing']} are split between {x} and {y} so that {x} has {a} parts and {y} has {b} parts. "
+            f"How many {p['thing']} does {x} have?",
         )
     )
 
@@ -174,8 +175,10 @@ def _ask_ages(p: Parameters, rng: Random) -> str:
     times = {2: "twice", 3: "three times", 4: "four times", 5: "five times"}[p["times"]]
     return rng.choice(
         (
-            f"{z} is {p['child']} years old. {y} is {times} as old as {z}. {x} is {p['older']} years older than {y}. How old will {x} be in {p['years']} years?",
-            f"{x} is {p['older']} years older than {y}, and {y} is {times} as old as {z}, who is {p['child']}. How old is {x} in {p['years']} years?",
+            f"{z} is {p['child']} years old. {y} is {times} as old as {z}. {x} is {p['older']} years older than {y}. "
+            f"How old will {x} be in {p['years']} years?",
+            f"{x} is {p['older']} years older than {y}, and {y} is {times} as old as {z}, who is {p['child']}. "
+            f"How old is {x} in {p['years']} years?",
         )
     )
 

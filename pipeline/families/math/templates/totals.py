@@ -88,7 +88,8 @@ def _ask_shopping(p: Parameters, rng: Random) -> str:
         rng.choice(
             (
                 f"{who} has ${p['purse']} and buys {n} {a}s for ${c} each and {m} {b}s for ${d} each. How many dollars are left?",
-                f"A {a} costs ${c} and a {b} costs ${d}. {who} buys {n} {a}s and {m} {b}s out of ${p['purse']}. How many dollars does {who} have left?",
+                f"A {a} costs ${c} and a {b} costs ${d}. {who} buys {n} {a}s and {m} {b}s out of ${p['purse']}. "
+                f"How many dollars does {who} have left?",
             )
         )
         .replace("A apple", "An apple")
