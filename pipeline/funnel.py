@@ -5,10 +5,9 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from pipeline.filters.base import Certifier, Filter, Resources
-from pipeline.sampling import together
+from pipeline.filters.base import Certifier, Filter, FilterError, Resources
+from pipeline.sampling import SolverDown, together
 from schemas.certificate import Certificate, Outcome
-from schemas.errors import TouchstoneError
 from schemas.manifest import FunnelStep
 from schemas.task import Task
 
@@ -21,8 +20,8 @@ async def run(
 ) -> list[Certificate]:
     """One certificate a task, in order; `advance` is called after each.
 
-    A filter that breaks on a task yields `failed` for it and never `keep`. A `TouchstoneError` means that the filter cannot
-    run at all (a resource is missing, the solver is down) and ends the batch.
+    A filter that breaks on a task yields `failed` for it and never `keep`. One that cannot run at all ends the batch:
+    `FilterError` when a resource is missing, `SolverDown` when no attempt comes back.
     """
     threads = asyncio.Semaphore(THREADS)
 
@@ -31,7 +30,7 @@ async def run(
             certificate = await _judge(filter, task, given, threads)
             if (certificate.task_id, certificate.filter) != (task.task_id, filter.name):
                 raise ValueError(f"certificate of {certificate.filter} on {certificate.task_id} came back")
-        except TouchstoneError:
+        except (FilterError, SolverDown):
             raise
         except Exception as error:
             certificate = Certifier(task, filter.name, filter.version).failed(error)
@@ -70,7 +69,6 @@ def funnel_step(certificates: Sequence[Certificate]) -> FunnelStep:
 
 
 def _cause(certificate: Certificate) -> str:
-    """The reason; of an error its kind only, or every message would be a row of its own."""
-    if certificate.outcome is Outcome.FAILED:
-        return f"failed: {certificate.reason.partition(':')[0]}"
-    return certificate.reason
+    """The reason up to a colon: its kind only, or every error message would be a row of its own."""
+    cause = certificate.reason.partition(":")[0]
+    return f"failed: {cause}" if certificate.outcome is Outcome.FAILED else cause

@@ -14,9 +14,11 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from pipeline.copies import CHANCE, chance_of_copies
 from pipeline.grading import agrade
 from pipeline.sequential import Rule, beta_interval, wave
 from pipeline.solver import Solver
+from schemas.certificate import Outcome
 from schemas.difficulty import Difficulty
 from schemas.errors import TouchstoneError
 from schemas.task import Task
@@ -66,9 +68,21 @@ class Samples:
     def correct(self) -> int:
         return self.count(Grading.RIGHT)
 
-    def last(self, grading: Grading) -> str:
-        """Why the last such attempt is one."""
-        return next((attempt.why for attempt in reversed(self.attempts) if attempt.grading is grading), "")
+    @property
+    def trajectories(self) -> tuple[Trajectory, ...]:
+        return tuple(attempt.trajectory for attempt in self.attempts)
+
+    def fault(self, rule: Rule) -> tuple[Outcome, str] | None:
+        """Why these samples support no verdict of the rule; `None` where they do."""
+        if chance_of_copies(self.trajectories) < CHANCE:
+            return Outcome.FAILED, "identical_samples"
+        if rule.verdict(self.n, self.correct) is not None:
+            return None
+        lost = self.count(Grading.LOST) >= self.count(Grading.UNDECIDED)
+        why = [
+            attempt.why for attempt in self.attempts if attempt.grading is (Grading.LOST if lost else Grading.UNDECIDED)
+        ]
+        return (Outcome.FAILED, f"infra: {why[-1]}") if lost else (Outcome.UNDECIDED, f"ungradable: {why[-1]}")
 
     def difficulty(self, solver: Solver) -> Difficulty:
         return Difficulty(
@@ -87,13 +101,12 @@ class Samples:
         low, high = beta_interval(
             difficulty.prior_a + difficulty.correct, difficulty.prior_b + difficulty.n - difficulty.correct
         )
-        trajectories = [attempt.trajectory for attempt in self.attempts]
         return {
             "score": difficulty.posterior_mean,
             "interval": [low, high],
             "n": difficulty.n,
-            "cost": sum(trajectory.tokens for trajectory in trajectories),
-            "calls": [turn.call_id for trajectory in trajectories for turn in trajectory.turns],
+            "cost": sum(trajectory.tokens for trajectory in self.trajectories),
+            "calls": [turn.call_id for trajectory in self.trajectories for turn in trajectory.turns],
             "difficulty": difficulty.model_dump(mode="json"),
             "lost": self.count(Grading.LOST),
         }

@@ -1,6 +1,6 @@
 """What a filter is, what it may look at, and how it writes its verdict."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -58,19 +58,18 @@ class Certifier:
     version: str
 
     def keep(self, **found: JsonValue) -> Certificate:
-        return self._certificate(Outcome.KEEP, "", found)
+        return self.write(Outcome.KEEP, "", **found)
 
     def reject(self, reason: str, **found: JsonValue) -> Certificate:
-        return self._certificate(Outcome.REJECT, reason, found)
+        return self.write(Outcome.REJECT, reason, **found)
 
     def undecided(self, reason: str, **found: JsonValue) -> Certificate:
-        return self._certificate(Outcome.UNDECIDED, reason, found)
+        return self.write(Outcome.UNDECIDED, reason, **found)
 
-    def failed(self, error: BaseException | str, **found: JsonValue) -> Certificate:
-        reason = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-        return self._certificate(Outcome.FAILED, reason, found)
+    def failed(self, error: Exception) -> Certificate:
+        return self.write(Outcome.FAILED, f"{type(error).__name__}: {error}")
 
-    def _certificate(self, outcome: Outcome, reason: str, found: Mapping[str, JsonValue]) -> Certificate:
+    def write(self, outcome: Outcome, reason: str, **found: JsonValue) -> Certificate:
         measured = {key: value for key, value in found.items() if key in _MEASURED}
         detail = {key: value for key, value in found.items() if key not in _MEASURED}
         return Certificate.model_validate(

@@ -1,7 +1,7 @@
 """Rejects a task that a model answers from memory (search) or without reasoning (math)."""
 
 from pipeline.filters.base import Certifier, Filter, Resources, need
-from pipeline.sampling import Grading, Sampler
+from pipeline.sampling import Sampler
 from pipeline.sequential import Sprt
 from schemas.certificate import Certificate
 from schemas.config import SequentialTest
@@ -20,16 +20,15 @@ async def closed_book(task: Task, sampler: Sampler, test: SequentialTest) -> Cer
     samples = await sampler.sample(task, rule)
     found = samples.measured(sampler.solver)
     found["log_ratio"] = rule.log_ratio(samples.n, samples.correct)
+    if fault := samples.fault(rule):
+        return certify.write(*fault, **found)
     match rule.verdict(samples.n, samples.correct):
         case "below":
             return certify.keep(**found)
         case "above":
             return certify.reject(f"solved_{sampler.solver.arm}", **found)
-        case "open":
+        case _:
             return certify.undecided(f"no_verdict_in_{test.limit}", **found)
-    if samples.count(Grading.LOST) > sampler.spare:
-        return certify.failed(f"infra: {samples.last(Grading.LOST)}", **found)
-    return certify.undecided("ungradable", **found)
 
 
 async def _judge(task: Task, given: Resources) -> Certificate:

@@ -3,7 +3,7 @@
 from pipeline.filters.base import Certifier, Filter, Resources, listed
 from pipeline.grading import Verdict, grade
 from pipeline.tables import Tables
-from schemas.answer import EntityAnswer
+from schemas.answer import EntityAnswer, canonical_answer
 from schemas.certificate import Certificate
 from schemas.query import Problem, Query
 from schemas.task import Task
@@ -25,18 +25,20 @@ def rederive_by_joins(task: Task, tables: Tables) -> Certificate:
 
 def rederive_by_solver(task: Task) -> Certificate:
     """Math tasks: the family's second solver, which shares no formula with the first; the grader compares."""
-    from pipeline.families.math import resolve
+    from pipeline.families.math.generator import resolve  # here: sympy takes a second, and search tasks need none of it
 
     certify = Certifier(task, "rederive", VERSION)
     if not isinstance(task.constraints, Problem):
         raise TypeError(f"a {task.constraints.kind} is not rederived by a solver")
-    answer = resolve(task.constraints)
-    verdict = grade(task.answer, answer)
-    if verdict.verdict is Verdict.RIGHT:
-        return certify.keep(by="second_solver")
-    if verdict.verdict is Verdict.WRONG:
-        return certify.reject("other_answer", by="second_solver", found=answer)
-    return certify.undecided("ungradable", by="second_solver", found=answer, why=verdict.reason)
+    found = canonical_answer(resolve(task.constraints))
+    judged = grade(task.answer, found)
+    match judged.verdict:
+        case Verdict.RIGHT:
+            return certify.keep(by="second_solver")
+        case Verdict.WRONG:
+            return certify.reject("other_answer", by="second_solver", found=found)
+        case Verdict.UNDECIDED:
+            return certify.undecided("ungradable", by="second_solver", found=found, why=judged.reason)
 
 
 def _judge(task: Task, given: Resources) -> Certificate:

@@ -142,7 +142,7 @@ async def test_ungradable_answers_are_outside_n_and_a_task_full_of_them_is_undec
     [m] = await pass_at_n([task], AmbiguousDateSolver(), BAND, run_seed=0, concurrency=4)
     assert m.certificate.outcome is Outcome.UNDECIDED
     assert m.difficulty.n == 0
-    assert m.certificate.detail["why"] == "day_or_month_first"
+    assert m.certificate.reason == "ungradable: day_or_month_first"
     assert m.difficulty.undecided == len(m.trajectories) > 4
 
 
@@ -178,6 +178,11 @@ async def test_a_confident_model_may_repeat_itself() -> None:
 async def test_without_log_probabilities_nothing_but_copies_on_eight_tasks_is_a_broken_sampler() -> None:
     assert {m.certificate.reason for m in await measured(CopySolver(None), 7)} == {"too_hard"}
     assert {m.certificate.reason for m in await measured(CopySolver(None), 8)} == {"identical_samples"}
+
+
+async def test_closed_book_failures_that_are_copies_prove_nothing() -> None:
+    certificate = await closed_book(tasks(1)[0], Sampler(CopySolver(-1.0), 0, 8), SequentialTest())
+    assert (certificate.outcome, certificate.reason) == (Outcome.FAILED, "identical_samples")
 
 
 # Tasks that the solver knows it cannot do
