@@ -78,11 +78,13 @@ class Samples:
             return Outcome.FAILED, "identical_samples"
         if rule.verdict(self.n, self.correct) is not None:
             return None
-        lost = self.count(Grading.LOST) >= self.count(Grading.UNDECIDED)
-        why = [
-            attempt.why for attempt in self.attempts if attempt.grading is (Grading.LOST if lost else Grading.UNDECIDED)
-        ]
-        return (Outcome.FAILED, f"infra: {why[-1]}") if lost else (Outcome.UNDECIDED, f"ungradable: {why[-1]}")
+        lost, unclear = self.whys(Grading.LOST), self.whys(Grading.UNDECIDED)
+        if len(lost) >= len(unclear):
+            return Outcome.FAILED, f"infra: {lost[-1]}"
+        return Outcome.UNDECIDED, f"ungradable: {unclear[-1]}"
+
+    def whys(self, grading: Grading) -> list[str]:
+        return [attempt.why for attempt in self.attempts if attempt.grading is grading]
 
     def difficulty(self, solver: Solver) -> Difficulty:
         return Difficulty(
@@ -92,7 +94,7 @@ class Samples:
             correct=self.correct,
             truncated=self.count(Grading.TRUNCATED),
             undecided=self.count(Grading.UNDECIDED),
-            seeds=tuple(attempt.trajectory.seed for attempt in self.attempts),
+            seeds=tuple(trajectory.seed for trajectory in self.trajectories),
         )
 
     def measured(self, solver: Solver) -> dict[str, JsonValue]:

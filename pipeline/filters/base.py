@@ -60,16 +60,16 @@ class Certifier:
     def keep(self, **found: JsonValue) -> Certificate:
         return self.write(Outcome.KEEP, "", **found)
 
-    def reject(self, reason: str, **found: JsonValue) -> Certificate:
+    def reject(self, reason: str, /, **found: JsonValue) -> Certificate:
         return self.write(Outcome.REJECT, reason, **found)
 
-    def undecided(self, reason: str, **found: JsonValue) -> Certificate:
+    def undecided(self, reason: str, /, **found: JsonValue) -> Certificate:
         return self.write(Outcome.UNDECIDED, reason, **found)
 
     def failed(self, error: Exception) -> Certificate:
         return self.write(Outcome.FAILED, f"{type(error).__name__}: {error}")
 
-    def write(self, outcome: Outcome, reason: str, **found: JsonValue) -> Certificate:
+    def write(self, outcome: Outcome, reason: str, /, **found: JsonValue) -> Certificate:
         measured = {key: value for key, value in found.items() if key in _MEASURED}
         detail = {key: value for key, value in found.items() if key not in _MEASURED}
         return Certificate.model_validate(
