@@ -7,6 +7,7 @@ block, or the whole process, ends every process of the server (see `infra.guard`
 import contextlib
 import importlib.metadata
 import os
+import re
 import secrets
 import signal
 import socket
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from infra import guard
 from infra.endpoint import Endpoint, EngineDied, ModelCard, ModelError, ServerDown, ServerSlow, attach, list_models
@@ -26,7 +28,8 @@ __all__ = ["Endpoint", "EngineDied", "EngineOptions", "attach", "serve"]
 
 _PORT_TRIES = 3
 _POLL_S = 0.2
-_TAIL_LINES = 12
+_LAST_WORDS = 5
+_ERROR = re.compile(r"\w+(Error|Exception): ")
 
 
 class _PortTaken(ModelError):
@@ -47,56 +50,18 @@ class EngineOptions:
     """CPU only: memory for keys and values."""
     gpu_memory: float = 0.85
     """GPU only: share of the GPU's memory the server may take."""
-    start_timeout_s: float = 300.0
-    """A server that is not ready by then is ended."""
+    start_timeout_s: float = 600.0
+    """A server that is not ready by then is ended. One that dies is noticed at once."""
 
 
-@contextlib.contextmanager
-def serve(model: LocalModel, *, cache: Path, options: EngineOptions = EngineOptions()) -> Iterator[Endpoint]:
-    """Serve `model` on loopback with a random API key until the block ends. Blocks 25-45 s to start.
+class Command(Protocol):
+    """Makes a server's command line. Who serves under the name `badge` is the server that was started."""
 
-    The log goes to `cache`/logs. Raises `EngineDied` where the server does not come up, with the log's last lines.
-    """
-    for attempt in range(1, _PORT_TRIES + 1):
-        with contextlib.ExitStack() as stack:
-            try:
-                endpoint = stack.enter_context(_server(model, cache / "logs", options))
-            except _PortTaken:
-                if attempt == _PORT_TRIES:
-                    raise
-                continue
-            yield endpoint
-            return
+    def __call__(self, model: LocalModel, badge: str, port: int, options: EngineOptions) -> list[str]: ...
 
 
-@contextlib.contextmanager
-def _server(model: LocalModel, logs: Path, options: EngineOptions) -> Iterator[Endpoint]:
-    key, badge = secrets.token_urlsafe(24), f"touchstone-{secrets.token_hex(8)}"
-    logs.mkdir(parents=True, exist_ok=True)
-    log = logs / f"engine-{model.name}-{badge[-16:]}.log"
-    with _reserved_port() as port, log.open("wb") as sink:
-        process = subprocess.Popen(
-            [sys.executable, "-I", guard.__file__, *_command(model, badge, port, options)],
-            stdin=subprocess.PIPE,
-            stdout=sink,
-            stderr=subprocess.STDOUT,
-            env=_environment(key, options),
-            process_group=0,
-        )
-        try:
-            url = f"http://127.0.0.1:{port}/v1"
-
-            def check() -> None:
-                if process.poll() is not None:
-                    raise _death(model, process.returncode, log)
-
-            card = _when_ready(url, key, badge, check, options.start_timeout_s)
-            yield Endpoint(url, key, model.name, model.revision, max_model_len=card.max_model_len, check=check)
-        finally:
-            _end(process)
-
-
-def _command(model: LocalModel, badge: str, port: int, options: EngineOptions) -> list[str]:
+def vllm_command(model: LocalModel, badge: str, port: int, options: EngineOptions) -> list[str]:
+    """vLLM's server, for the build that is installed."""
     # The module rather than `vllm serve`: the CPU build's console command looks for metadata it does not have.
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(model.path)]
     command += ["--served-model-name", model.name, badge, "--host", "127.0.0.1", "--port", str(port)]
@@ -109,6 +74,52 @@ def _command(model: LocalModel, badge: str, port: int, options: EngineOptions) -
     return [*command, "--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.2"]
 
 
+@contextlib.contextmanager
+def serve(
+    model: LocalModel, *, cache: Path, options: EngineOptions = EngineOptions(), command: Command = vllm_command
+) -> Iterator[Endpoint]:
+    """Serve `model` on loopback with a random API key until the block ends. Blocks 25-45 s to start.
+
+    The log goes to `cache`/logs. Raises `EngineDied` where the server does not come up, with the log's last lines.
+    """
+    with contextlib.ExitStack() as stack:
+        for attempt in range(_PORT_TRIES):
+            try:
+                endpoint = stack.enter_context(_server(model, cache / "logs", options, command))
+                break
+            except _PortTaken:
+                if attempt == _PORT_TRIES - 1:
+                    raise
+        yield endpoint
+
+
+@contextlib.contextmanager
+def _server(model: LocalModel, logs: Path, options: EngineOptions, command: Command) -> Iterator[Endpoint]:
+    key, badge = secrets.token_urlsafe(24), f"touchstone-{secrets.token_hex(8)}"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"engine-{model.name}-{badge[-16:]}.log"
+    with _reserved_port() as port, log.open("wb") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-I", guard.__file__, *command(model, badge, port, options)],
+            stdin=subprocess.PIPE,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=_environment(key, options),
+            process_group=0,
+        )
+        try:
+            url = f"http://127.0.0.1:{port}/v1"
+
+            def check() -> None:
+                if process.poll() is not None:
+                    raise EngineDied(_obituary(model, process.returncode, log))
+
+            card = _when_ready(url, key, badge, check, options.start_timeout_s)
+            yield Endpoint(url, key, model.name, model.revision, max_model_len=card.max_model_len, check=check)
+        finally:
+            _end(process)
+
+
 def _environment(key: str, options: EngineOptions) -> dict[str, str]:
     threads = options.threads or len(os.sched_getaffinity(0))
     return os.environ | {
@@ -118,7 +129,7 @@ def _environment(key: str, options: EngineOptions) -> dict[str, str]:
         # Otherwise the first request for log-probabilities waits 9-23 s for a compiler.
         "TORCH_COMPILE_DISABLE": "1",
         "OMP_NUM_THREADS": str(threads),
-        "VLLM_CPU_OMP_THREADS_BIND": os.environ.get("X_BIND", ",".join(map(str, range(threads)))),
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, range(threads))),
         "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }
@@ -143,41 +154,47 @@ def _reserved_port() -> Iterator[int]:
 
 
 def _when_ready(url: str, key: str, badge: str, check: Callable[[], None], timeout_s: float) -> ModelCard:
-    """Our server's card, once it answers. Raises `_PortTaken` where another server answers in its place."""
+    """Our server's card, once it answers. Raises `_PortTaken` where it could not have its port or another server has it."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
-        check()
         try:
+            check()
             cards = list_models(url, key, timeout_s=5)
         except (ServerDown, ServerSlow):
             time.sleep(_POLL_S)
             continue
+        except EngineDied as error:
+            if "address already in use" not in str(error).lower():
+                raise
+            raise _PortTaken(f"{url}: the port was taken while the server started; run again") from error
         except ModelError as error:
             raise _PortTaken(f"{url}: another server took the port; run again") from error
-        if badge in (ours := {card.id: card for card in cards}):
-            return ours[badge]
+        if badge in (served := {card.id: card for card in cards}):
+            return served[badge]
         raise _PortTaken(f"{url}: another server took the port; run again")
     raise ServerSlow(
-        f"{url}: the server was not ready after {timeout_s:g} s; raise start_timeout_s or free the machine"
+        f"{url}: the server was not ready after {timeout_s:g} s; free the machine or raise start_timeout_s"
     )
 
 
-def _death(model: LocalModel, code: int, log: Path) -> ModelError:
-    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    if any("address already in use" in line.lower() for line in lines):
-        return _PortTaken(f"{model.name}: its port was taken while it started; run again")
+def _obituary(model: LocalModel, code: int, log: Path) -> str:
     how = f"by signal {code - 128}" if code > 128 else f"with code {code}"
-    tail = "\n".join(lines[-_TAIL_LINES:])
-    return EngineDied(f"{model.name}: its server ended {how}; see {log}, which ends:\n{tail}")
+    return f"{model.name}: its server ended {how}; its last words, from {log}:\n{_last_words(log.read_text(errors='replace'))}"
+
+
+def _last_words(log: str) -> str:
+    """The errors a log ends with, which tracebacks bury; its last lines where it names none."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)]
+    return "\n".join((errors or lines)[-_LAST_WORDS:])
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Let the guard end the group; kill it where that takes too long. An interrupt meanwhile leaves it to the guard."""
+    """Let the guard end the group, then kill what is left of it. An interrupt meanwhile leaves the rest to the guard."""
     assert process.stdin is not None
     process.stdin.close()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(guard.GRACE_S + 5)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
