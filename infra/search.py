@@ -119,23 +119,30 @@ class SearchIndex:
         return math.log(1 + (self._searcher.num_docs - with_term + 0.5) / (with_term + 0.5))
 
     def _snippet(self, title: str, body: str, terms: list[str], words: int) -> str:
-        """Sentences that cover the most query terms not yet covered, in page order.
+        """Sentences that cover the rarest query terms not yet covered, in page order, then others that match half as well.
 
         The words of the title stand in every sentence, so they count only for a query that has no others.
         """
         sentences = split_sentences(body)
         wanted = frozenset(terms).difference(self.terms(title)) or frozenset(terms)
-        found = [wanted.intersection(self.terms(s)) for s in sentences]
-        chosen: set[int] = set()
+        weights = {term: self._rarity(term) for term in sorted(wanted)}
+        found = [wanted.intersection(self.terms(sentence)) for sentence in sentences]
+
+        def weight(matched: frozenset[str]) -> float:
+            return math.fsum(weights[term] for term in matched)
+
+        chosen: list[int] = []
         covered: frozenset[str] = frozenset()
         room = words
-        while len(chosen) < len(sentences):
-            rest = [i for i in range(len(sentences)) if i not in chosen]
-            best = max(rest, key=lambda i: (len(found[i] - covered), len(found[i]), -i))
+        while rest := [i for i in range(len(sentences)) if i not in chosen]:
+            best = max(rest, key=lambda i: (weight(found[i] - covered), weight(found[i]), -i))
             length = len(sentences[best].split())
-            if chosen and (length > room or not found[best]):
+            adds = (
+                bool(found[best] - covered) or 2 * weight(found[best]) >= weight(found[chosen[0]]) if chosen else True
+            )
+            if chosen and (length > room or not adds or not found[best]):
                 break
-            chosen.add(best)
+            chosen.append(best)
             covered |= found[best]
             room -= length
         return " ".join(" ".join(sentences[i] for i in sorted(chosen)).split()[:words])

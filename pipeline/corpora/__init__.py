@@ -5,6 +5,7 @@ from importlib import metadata
 from pathlib import Path
 
 from pipeline.corpora import store
+from pipeline.corpora.atlas import PACKAGES, compile_atlas
 from pipeline.corpora.counterfactual import counterfactual
 from pipeline.corpora.describe import describe, page
 from pipeline.corpora.documents import read_documents
@@ -36,8 +37,6 @@ def build_world(name: str, cache: Path) -> World:
     """Compile the world from the installed packages, store it and load it back. Worlds of other versions stay where they are."""
     if name != "atlas":
         raise WorldError(f"{name}: no such world; the one that can be built is atlas")
-    from pipeline.corpora.atlas import compile_atlas
-
     recipe = _recipe()
     path = _place(cache, recipe)
     if store.header(path) is None:
@@ -47,19 +46,21 @@ def build_world(name: str, cache: Path) -> World:
 
 def _recipe() -> dict[str, str]:
     """Versions of the source packages, and a hash of the code that compiles them."""
-    from pipeline.corpora.atlas import PACKAGES
-
     versions = {package: metadata.version(package) for package in PACKAGES}
+    return {**versions, _CODE: _COMPILER}
+
+
+def _code_hash() -> str:
     here = Path(__file__).parent
+    shared = (here / "pages.py", here / "store.py", here.parents[1] / "infra" / "search.py")
     code = hashlib.sha256()
-    for file in (
-        here / "pages.py",
-        here / "store.py",
-        here.parents[1] / "infra" / "search.py",
-        *sorted(here.glob("atlas/*.py")),
-    ):
+    for file in (*shared, *sorted(here.glob("atlas/*.py"))):
         code.update(file.read_bytes())
-    return {**versions, _CODE: code.hexdigest()[:16]}
+    return code.hexdigest()[:16]
+
+
+_COMPILER = _code_hash()
+"""Taken at import: a file edited while this process runs is not the code that compiles here."""
 
 
 def _place(cache: Path, recipe: dict[str, str]) -> Path:

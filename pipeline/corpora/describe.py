@@ -1,8 +1,7 @@
 """What a world holds, as plain values for the command line, and a page by its title."""
 
 from collections import Counter
-
-from pydantic import JsonValue
+from typing import Any
 
 from pipeline.corpora.world import World
 from schemas.errors import TouchstoneError
@@ -13,11 +12,27 @@ class PageError(TouchstoneError):
     """A page that was asked for and does not exist."""
 
 
-def describe(world: World) -> dict[str, JsonValue]:
-    """`name`, `hash`, counts, `types`, `relations` (a row each, with its facts and gaps), `sources` and the build `report`."""
+def describe(world: World) -> dict[str, Any]:
+    """JSON-ready: `name`, `hash`, `pages`, `entities`, `facts`, `types` (count each), `relations` (see `relation_rows`),
+    `sources` and the build `report`."""
+    return {
+        "name": world.name,
+        "hash": world.hash,
+        "pages": len(world.documents),
+        "entities": len(world.entities),
+        "facts": len(world.facts),
+        "types": {type: len(world.of_type(type)) for type in world.types},
+        "relations": relation_rows(world),
+        "sources": [s.model_dump(mode="json") for s in world.sources],
+        "report": dict(world.report),
+    }
+
+
+def relation_rows(world: World) -> list[dict[str, Any]]:
+    """A row a relation: `relation`, `subject`, `object` (type or unit), `facts`, `gaps` and what is `declared` of it."""
     facts = Counter(f.relation for f in world.facts)
     gaps = Counter(relation for _, relation in world.gaps)
-    rows: list[JsonValue] = [
+    return [
         {
             "relation": r.name,
             "subject": r.subject_type,
@@ -28,17 +43,6 @@ def describe(world: World) -> dict[str, JsonValue]:
         }
         for r in world.relations.values()
     ]
-    return {
-        "name": world.name,
-        "hash": world.hash,
-        "pages": len(world.documents),
-        "entities": len(world.entities),
-        "facts": len(world.facts),
-        "types": {type: len(world.of_type(type)) for type in world.types},
-        "relations": rows,
-        "sources": [s.model_dump(mode="json") for s in world.sources],
-        "report": dict(world.report),
-    }
 
 
 def page(world: World, title_or_id: str) -> Document:

@@ -62,7 +62,7 @@ def main_language(iso: str) -> str | None:
     shares: dict[str, float] = {}
     for tag, about in get_territory_language_info(iso).items():
         code = _SAME.get(tag.split("_")[0], tag.split("_")[0])
-        shares[code] = max(shares.get(code, 0.0), about["population_percent"] or 0.0)
+        shares[code] = max(shares.get(code, 0.0), float(about["population_percent"] or 0))
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:2]
     if not ranked or ranked[0][1] < 40 or (len(ranked) > 1 and ranked[0][1] < 1.5 * ranked[1][1]):
         return None
