@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -91,6 +92,10 @@ class Store:
         self.root = root.rstrip("/") if separator else str(Path(root).expanduser().absolute())
         self.local = None if separator else Path(self.root)
         self._backend: _Backend = _S3(self.root) if separator else _Local(Path(self.root))
+
+    def under(self, prefix: str) -> "Store":
+        """The same store, of the keys below `prefix`."""
+        return type(self)(self.url(prefix))
 
     def check(self) -> None:
         """Raise now what would otherwise fail after the work is done: no such bucket, no server, no permission."""
@@ -214,10 +219,9 @@ class _S3:
     """
 
     def __init__(self, root: str) -> None:
-        import s3fs  # type: ignore[import-untyped]
-
         self._root = root.removeprefix("s3://")
-        self._fs = s3fs.S3FileSystem(**s3_options(), use_listings_cache=False, skip_instance_cache=True)
+        environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+        self._fs = _connection(os.getpid(), environment)
 
     def create(self, key: str, data: bytes | Path) -> None:
         if isinstance(data, Path):
@@ -244,6 +248,14 @@ class _S3:
             self._fs.call_s3("head_bucket", Bucket=bucket)
         except FileNotFoundError as error:
             raise StoreUnreachable(f"s3://{bucket}: no such bucket; create it first") from error
+
+
+@cache
+def _connection(process: int, environment: tuple[tuple[str, str], ...]) -> Any:
+    """One client for a process and the settings it was made with; it does not survive a fork."""
+    import s3fs  # type: ignore[import-untyped]
+
+    return s3fs.S3FileSystem(**s3_options(), use_listings_cache=False, skip_instance_cache=True)
 
 
 def s3_options() -> dict[str, Any]:

@@ -135,7 +135,9 @@ class Release:
         return pq.read_table(BytesIO(self.store.get(shard.path)))
 
 
-def publish(store: Store, parts: Sequence[Part], version: str | None = None) -> Release:
+def publish(
+    store: Store, parts: Sequence[Part], version: str | None = None, *, rows_per_shard: int = ROWS_PER_SHARD
+) -> Release:
     """Write one release of several runs under `store`. Without `version` it is named after its content.
 
     Raises `ReleaseExists` for a version that is there, `ReleaseError` for an empty split or two runs of one family, and
@@ -143,10 +145,9 @@ def publish(store: Store, parts: Sequence[Part], version: str | None = None) -> 
     """
     _refuse_unpublishable(parts, version)
     with tempfile.TemporaryDirectory(prefix="touchstone-") as folder, explained(folder):
-        files = _write_shards(parts, Path(folder))
+        files = _write_shards(parts, Path(folder), rows_per_shard)
         manifest = _manifest(parts, tuple(files), version)
-        prefix = f"releases/{manifest.version}"
-        target = Store(f"{store.root}/{prefix}")
+        target = store.under(f"releases/{manifest.version}")
         if target.exists(MANIFEST):
             raise ReleaseExists(target.root, manifest.version)
         for shard, path in files.items():
@@ -257,22 +258,24 @@ def _refuse_unpublishable(parts: Sequence[Part], version: str | None) -> None:
             ledger.check(getattr(part, name))
 
 
-def _write_shards(parts: Sequence[Part], folder: Path) -> dict[Shard, Path]:
+def _write_shards(parts: Sequence[Part], folder: Path, rows_per_shard: int) -> dict[Shard, Path]:
     files: dict[Shard, Path] = {}
     for part in parts:
         for split, table in part.splits.items():
-            files |= _shards(table, part.config.family, split, part.config.family, folder)
+            files |= _shards(table, part.config.family, split, part.config.family, folder, rows_per_shard)
     for name in LEDGERS:
         table = pa.concat_tables([getattr(part, name) for part in parts])
-        files |= _shards(table, name, name, "_touchstone", folder)
+        files |= _shards(table, name, name, "_touchstone", folder, rows_per_shard)
     return files
 
 
-def _shards(table: pa.Table, config: str, split: str, under: str, folder: Path) -> dict[Shard, Path]:
-    count = -(-table.num_rows // ROWS_PER_SHARD)
+def _shards(
+    table: pa.Table, config: str, split: str, under: str, folder: Path, rows_per_shard: int
+) -> dict[Shard, Path]:
+    count = -(-table.num_rows // rows_per_shard)
     files = {}
     for i in range(count):
-        rows = table.slice(i * ROWS_PER_SHARD, ROWS_PER_SHARD)
+        rows = table.slice(i * rows_per_shard, rows_per_shard)
         key = f"{under}/{split}-{i:05d}-of-{count:05d}.parquet"
         path = folder / key
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,11 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -14,19 +17,19 @@ import pytest
 @contextmanager
 def moto_server() -> Iterator[str]:
     """Its endpoint. It binds a free port itself and says which, so that two sessions never meet."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        said = iter(process.stderr.readline, "")
-        yield next(found[0] for line in said if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(10)
-        process.stderr.close()
+    with tempfile.NamedTemporaryFile("w+") as log:  # a pipe that nobody reads would stop it after some hundred requests
+        process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"], stdout=subprocess.DEVNULL, stderr=log
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while not (found := re.search(r"http://127\.0\.0\.1:\d+", Path(log.name).read_text())):
+                assert process.poll() is None and time.monotonic() < deadline, Path(log.name).read_text()
+                time.sleep(0.05)
+            yield found[0]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(10)
 
 
 def aws_environment(endpoint: str) -> dict[str, str]:

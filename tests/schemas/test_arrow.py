@@ -26,16 +26,6 @@ tables = pytest.mark.parametrize(("table", "records"), TABLES, ids=[table.name f
 slow_data = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def load(files, streaming=False):
-    data = datasets.load_dataset("parquet", data_files=[str(f) for f in files], split="train", streaming=streaming)
-    return list(data)
-
-
-@pytest.fixture(autouse=True)
-def own_datasets_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
-
-
 @tables
 def test_a_record_comes_back_from_parquet_exactly(table, records, tmp_path_factory):
     path = tmp_path_factory.mktemp("shard") / "a.parquet"
@@ -94,7 +84,14 @@ def test_shards_with_all_null_or_empty_columns_load_in_any_order(tmp_path):
     for seed in range(6):
         random.Random(seed).shuffle(files)
         for streaming in (False, True):
-            assert sorted(canonical_json(row) for row in load(files, streaming)) == expected
+            loaded = datasets.load_dataset(
+                "parquet",
+                data_files=[str(file) for file in files],
+                split="train",
+                streaming=streaming,
+                cache_dir=str(tmp_path / "hf"),
+            )
+            assert sorted(canonical_json(row) for row in loaded) == expected
 
 
 def test_a_replayed_tool_call_has_exactly_the_keys_it_was_written_with():
