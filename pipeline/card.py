@@ -22,11 +22,15 @@ COLUMNS = {
 
 def card(manifest: Manifest) -> str:
     """The README.md of a release. Depends on the manifest alone."""
-    families = list(dict.fromkeys(shard.config for shard in manifest.shards))
+    return f"{_front_matter(manifest)}\n\n{page(manifest, f'path/to/{manifest.version}')}"
+
+
+def page(manifest: Manifest, url: str) -> str:
+    """The card as a person reads it, with the lines that load the release at `url`."""
+    families = _families(manifest)
     sections = [
-        _front_matter(manifest, families),
         f"# Touchstone release {manifest.version}\n\n{_summary(manifest, families)}",
-        f"## Load\n\n{_loading(manifest, families[0])}",
+        f"## Load\n\n{_loading(manifest, families[0], url)}",
         f"## Columns\n\n{_table(('column', 'meaning'), ((f'`{c}`', m) for c, m in COLUMNS.items()))}",
         *(f"## Funnel of {f}\n\n{_funnel(manifest.funnel.get(f, ()))}" for f in families),
         f"## Yield and difficulty by stratum\n\n{_strata(manifest)}",
@@ -36,10 +40,14 @@ def card(manifest: Manifest) -> str:
     return "\n\n".join(sections) + "\n"
 
 
-def _front_matter(manifest: Manifest, families: Sequence[str]) -> str:
+def _families(manifest: Manifest) -> list[str]:
+    return list(dict.fromkeys(shard.config for shard in manifest.shards))
+
+
+def _front_matter(manifest: Manifest) -> str:
     """Exact file names, no patterns: a stray file in the folder is never loaded."""
     lines = ["---", f"license: {_licence(manifest)}", "language: [en]", "configs:"]
-    for family in families:
+    for family in _families(manifest):
         lines += [f"- config_name: {family}", "  data_files:"]
         for split, shards in _by_split(manifest, family).items():
             lines += [f"  - split: {split}", "    path:", *(f"    - {shard.path}" for shard in shards)]
@@ -75,19 +83,19 @@ def _summary(manifest: Manifest, families: Sequence[str]) -> str:
     )
 
 
-def _loading(manifest: Manifest, family: str) -> str:
+def _loading(manifest: Manifest, family: str, url: str) -> str:
     shards = next(iter(_by_split(manifest, family).values()))
     return f"""```python
 from datasets import load_dataset
 
-load_dataset("path/to/{manifest.version}", "{family}")  # a local copy
-load_dataset("parquet", data_files="path/to/{shards[0].path}")  # one file, also of an s3:// URL with storage_options
+load_dataset("{url}", "{family}")  # a local copy
+load_dataset("parquet", data_files="{url}/{shards[0].path}")  # one file, also of an s3:// URL with storage_options
 ```
 
 ```python
 from pipeline.release import load
 
-release = load("path/to/{manifest.version}")  # local or s3://; every file is compared with the manifest
+release = load("{url}")  # local or s3://; every file is compared with the manifest
 release.data_files("{family}"), release.store.storage_options  # for load_dataset("parquet", ...) on s3://
 ```
 

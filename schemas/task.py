@@ -1,6 +1,6 @@
 """A task: a question with a typed gold, the evidence for it, and everything needed to make it again."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -9,6 +9,7 @@ from schemas.base import Record, content_hash
 from schemas.query import Problem, Query
 
 Family = Literal["hard_search", "math"]
+FAMILIES: tuple[Family, ...] = get_args(Family)
 
 
 class Stratum(Record):

@@ -1,0 +1,77 @@
+"""How every command speaks: results on stdout, progress and errors on stderr, an error in one line, exit code 0 only on success."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from schemas.config import describe_errors
+from schemas.errors import TouchstoneError
+
+out = Console(soft_wrap=True)
+err = Console(stderr=True, soft_wrap=True)
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines instead of text.")]
+
+INTERRUPTED = 130
+"""The shell's code for a command ended by Ctrl-C: 128 + SIGINT."""
+
+
+def emit(value: Any, as_json: bool, render: Callable[[], None]) -> None:
+    """The result of a command: `value` as JSON, or what `render` prints."""
+    if as_json:
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+    else:
+        render()
+
+
+@contextmanager
+def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
+    """Yields `report(stage, done, total)`, one bar a stage. Safe to call from several threads."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err) as progress:
+        bars: dict[str, Any] = {}
+
+        def report(stage: str, done: int, total: int) -> None:
+            if stage not in bars:
+                bars[stage] = progress.add_task(stage, total=total)
+            progress.update(bars[stage], completed=done, total=total)
+
+        yield report
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file a user names. Raises `TouchstoneError` where there is none."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
+    if not isinstance(value, dict):
+        raise TouchstoneError(f"{path}: holds {type(value).__name__}; it must be one JSON object of settings")
+    return value
+
+
+def run(command: Callable[[], None]) -> None:
+    """Run the command line; what a user can do something about ends in one line, not in a traceback."""
+    try:
+        command()
+    except TouchstoneError as error:
+        _fail(str(error))
+    except ValidationError as error:
+        _fail(describe_errors(error))
+    except KeyboardInterrupt:
+        err.print("interrupted; what is done is kept, and the same command goes on from there")
+        sys.exit(INTERRUPTED)
+
+
+def _fail(message: str) -> None:
+    # Not markup: a message may quote a file or a model.
+    err.print(f"error: {message}", style="red", markup=False, highlight=False)
+    sys.exit(1)

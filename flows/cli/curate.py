@@ -1,0 +1,51 @@
+"""`touchstone curate`: one family from nothing to a release."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.console import Json, emit, out, progress_bars, read_json
+from flows.cli.local import run_here
+from flows.cli.render import funnel_table, summary
+from infra.settings import Settings
+from infra.store import Store
+from pipeline import curate as pipeline
+from rl.engines import Engines
+from schemas.config import CurateConfig
+
+
+def curate(
+    family: Annotated[str, typer.Argument(help="hard_search or math.", show_default=False)],
+    candidates: Annotated[int | None, typer.Option(help="Candidates to generate (300 unless --accept is given).")] = None,
+    accept: Annotated[int | None, typer.Option(help="Go on until this many tasks are kept.")] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds make equal candidates.")] = 0,
+    out_dir: Annotated[
+        Path | None, typer.Option("--out", help="Where the run and its release go, instead of the store.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="JSON file of further `CurateConfig` settings.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Generate candidates, filter them, measure what is left by Pass@N, publish what is kept.
+
+    Stopped at any point, the same command goes on where it was and repeats no model call.
+
+    Example: `touchstone curate hard_search --candidates 300 --seed 7 --out first`
+    """
+    flags = {"family": family, "candidates": candidates, "accept": accept, "seed": seed}
+    given = (read_json(config) if config else {}) | {name: value for name, value in flags.items() if value is not None}
+    checked = CurateConfig.model_validate(given)
+    settings = Settings.from_env()
+    folder = out_dir.absolute() if out_dir else settings.cache
+    store = Store(str(folder) if out_dir else settings.store)
+    with Engines(settings, checked.concurrency) as engines, progress_bars() as report:
+        run = run_here(checked, settings=settings, runs=folder / "runs", store=store, engines=engines, report=report)
+    published = pipeline.publish([run], store)
+    release = published.release
+
+    def render() -> None:
+        out.print(funnel_table(family, release.manifest.funnel[family]))
+        out.print(f"{'published' if published.new else 'published before:'} {release.version}  {release.url}", markup=False)
+        out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")', markup=False)
+
+    emit(summary(release), as_json, render)

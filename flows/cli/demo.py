@@ -1,0 +1,78 @@
+"""`touchstone demo`: the main job on the embedded default, shown step by step."""
+
+import time
+from typing import Annotated
+
+import typer
+from datasets import load_dataset  # type: ignore[import-untyped]
+
+from flows.cli.console import err, out, progress_bars
+from flows.cli.local import run_here
+from flows.cli.render import funnel_table, table, task_panel
+from infra.settings import Settings
+from infra.store import Store
+from pipeline import curate as pipeline
+from pipeline.release import Release
+from rl.engines import Engines
+from schemas.config import CurateConfig
+from schemas.task import FAMILIES
+
+
+def demo(
+    candidates: Annotated[int, typer.Option(min=1, help="Candidates of each family.")] = 200,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Curate hard-search and math from nothing, publish one release, load it back, and show what is in it.
+
+    Example: `touchstone demo`
+    """
+    settings = Settings.from_env()
+    store = Store(settings.store)
+    runs, minutes = [], {}
+    with Engines(settings) as engines:
+        for family in FAMILIES:
+            started = time.monotonic()
+            err.rule(family)
+            with progress_bars() as report:
+                config = CurateConfig(family=family, candidates=candidates, seed=seed)
+                runs.append(
+                    run_here(
+                        config,
+                        settings=settings,
+                        runs=settings.cache / "runs",
+                        store=store,
+                        engines=engines,
+                        report=report,
+                    )
+                )
+            minutes[family] = (time.monotonic() - started) / 60
+    release = pipeline.publish(runs, store).release
+    for family, steps in release.manifest.funnel.items():
+        out.print(funnel_table(family, steps))
+    _load_back(release)
+    _show_some(release)
+    out.print(table("minutes", ("family", "minutes"), [(family, f"{spent:.1f}") for family, spent in minutes.items()]))
+    out.print(
+        f"\nnext:\n"
+        f"  touchstone show <task id>            a task with every certificate\n"
+        f"  touchstone replay <task id>          the task made again from its lineage\n"
+        f"  touchstone curate hard_search --candidates 500 --seed 1\n"
+        f"  make up                              then: prefect deployment run curate/hard-search --watch\n"
+        f'  python -c "from datasets import load_dataset; print(load_dataset({release.url!r}, {FAMILIES[0]!r}))"',
+        markup=False,
+        highlight=False,
+    )
+
+
+def _load_back(release: Release) -> None:
+    rows = []
+    for family in release.manifest.funnel:
+        data = load_dataset("parquet", data_files=release.data_files(family), storage_options=release.store.storage_options)
+        rows += [(family, split, data[split].num_rows, n) for split, n in release.splits(family).items()]
+    out.print(table(f"{release.url} loaded back", ("config", "split", "rows loaded", "rows in the manifest"), rows))
+
+
+def _show_some(release: Release, count: int = 3) -> None:
+    shown = [row for family in release.manifest.funnel for row in release.rows(family)]
+    for row in [*shown[: count - 1], shown[-1], next(iter(release.rejected()))]:
+        out.print(task_panel(row, list(release.certificates(row.task.task_id))))

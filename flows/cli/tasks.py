@@ -1,0 +1,71 @@
+"""Looking at tasks: `show`, `replay`, `grade`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.console import Json, emit, err, out
+from flows.cli.render import table, task_panel
+from infra.settings import Settings
+from infra.store import Store
+from pipeline import release as releases
+from pipeline import replay as replays
+from pipeline.curate import corpus
+from pipeline.grading import Grade, grade
+from pipeline.grading.cases import Case, read_cases
+from schemas.answer import canonical_answer
+
+TaskId = Annotated[str, typer.Argument(help="A task id, as in a release's `task_id` column.", show_default=False)]
+Where = Annotated[str, typer.Option("--release", help="A release: folder, s3:// address, version, or `latest`.")]
+
+
+def _open(name: str) -> releases.Release:
+    return releases.load(releases.resolve(Store(Settings.from_env().store), name))
+
+
+def show(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> None:
+    """One task, kept or rejected, with its evidence, difficulty and every certificate.
+
+    Example: `touchstone show 0f3a9c1d2b4e5f60 --release latest`
+    """
+    opened = _open(release)
+    row = opened.find(task_id)
+    certificates = list(opened.certificates(task_id))
+    value = {**row.model_dump(mode="json"), "certificates": [c.model_dump(mode="json") for c in certificates]}
+    emit(value, as_json, lambda: out.print(task_panel(row, certificates)))
+
+
+def replay(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> None:
+    """Make a task again from its lineage and compare it with the stored one, byte for byte.
+
+    Example: `touchstone replay 0f3a9c1d2b4e5f60`
+    """
+    opened = _open(release)
+    config = replays.config_of(opened.find(task_id).task, opened)
+    made = replays.replay(task_id, opened, corpus(config, Settings.from_env().cache))
+    emit(made.model_dump(mode="json"), as_json, lambda: out.print(f"{task_id}: made again, the same byte for byte"))
+
+
+def grade_cases(
+    cases: Annotated[Path, typer.Argument(help='JSONL of {"answer_spec": {...}, "text": "...", "verdict"?: "..."}.')],
+    as_json: Json = False,
+) -> None:
+    """Grade answers with the one grader that curation, reward and evaluation use. Exit code 1 if a stated verdict differs.
+
+    Example: `touchstone grade cases.jsonl`
+    """
+    graded = [(case, grade(case.answer_spec, case.text)) for case in read_cases(cases)]
+    wrong = [case for case, found in graded if case.verdict not in (None, found.verdict)]
+
+    def row(case: Case, found: Grade) -> tuple[str, ...]:
+        return canonical_answer(case.answer_spec), case.text, found.verdict, case.verdict or "", found.reason
+
+    value = [{"text": case.text, "verdict": found.verdict, "reason": found.reason} for case, found in graded]
+    columns = ("gold", "text", "verdict", "expected", "reason")
+    emit(value, as_json, lambda: out.print(table(str(cases), columns, [row(c, f) for c, f in graded])))
+    if wrong:
+        err.print(f"{len(wrong)} of {len(graded)} verdicts are not the expected ones")
+        raise typer.Exit(1)
+
+

@@ -1,0 +1,70 @@
+"""`touchstone world`: build and inspect the corpus."""
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from flows.cli.console import Json, emit, err, out
+from flows.cli.render import table
+from infra.settings import Settings
+from pipeline.corpora import World, build_world, load_world
+from pipeline.corpora import describe as descriptions
+from schemas.world import Document
+
+app = typer.Typer(no_args_is_help=True)
+
+Name = Annotated[str, typer.Option("--world", help="`atlas`, or a JSONL or Parquet file of your own documents.")]
+
+
+@app.command()
+def build(as_json: Json = False) -> None:
+    """Compile the default world, atlas, from the installed source packages.
+
+    Example: `touchstone world build`
+    """
+    with err.status("compiling atlas"):
+        world = build_world("atlas", Settings.from_env().cache)
+    _describe(world, as_json)
+
+
+@app.command()
+def show(
+    page: Annotated[str | None, typer.Argument(help="Title or id of a page; without one, the world itself.")] = None,
+    world: Name = "atlas",
+    as_json: Json = False,
+) -> None:
+    """What a world holds, or one of its pages. The first use of atlas builds it.
+
+    Example: `touchstone world show Niger`
+    """
+    with err.status(f"loading {world}"):
+        loaded = load_world(world, Settings.from_env().cache)
+    if page is None:
+        _describe(loaded, as_json)
+    else:
+        _show_page(descriptions.page(loaded, page), as_json)
+
+
+def _show_page(document: Document, as_json: bool) -> None:
+    def render() -> None:
+        out.print(document.title, style="bold", markup=False)
+        out.print(document.text, markup=False, highlight=False)
+
+    emit(document.model_dump(mode="json"), as_json, render)
+
+
+def _describe(world: World, as_json: bool) -> None:
+    about = cast(dict[str, Any], descriptions.describe(world))
+
+    def render() -> None:
+        out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts", markup=False)
+        for title in ("relations", "sources"):
+            rows = about[title]
+            columns = list(rows[0]) if rows else []
+            out.print(table(title, columns, [["" if row[c] is None else row[c] for c in columns] for row in rows]))
+        out.print(table("pages by type", ("type", "pages"), list(about["types"].items())))
+        out.print(table("build", ("count", "value"), list(about["report"].items())))
+
+    emit(about, as_json, render)
+
+
