@@ -1,5 +1,6 @@
 # Every target sets up .venv first where it is missing or the lock has changed.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
+LOCK ?= requirements-cpu.lock
 BIN := .venv/bin
 READY := .venv/.ready
 
@@ -9,12 +10,12 @@ READY := .venv/.ready
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(READY) ## make .venv from the lock
+setup: $(READY) ## make .venv from LOCK
 
-$(READY): requirements-cpu.lock pyproject.toml
+$(READY): $(LOCK) pyproject.toml
 	@$(PYTHON) -c 'import sys; assert sys.version_info[:2] == (3, 11), f"python {sys.version.split()[0]}: the lock is for 3.11; run make PYTHON=/path/to/python3.11"'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --no-deps -r requirements-cpu.lock
+	$(BIN)/python -m pip install --quiet --no-deps -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
