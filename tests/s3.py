@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -28,8 +27,8 @@ def moto_server() -> Iterator[str]:
                 time.sleep(0.05)
             yield found[0]
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(10)
+            process.kill()
+            process.wait()
 
 
 def aws_environment(endpoint: str) -> dict[str, str]:

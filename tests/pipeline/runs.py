@@ -15,10 +15,10 @@ from schemas.trajectory import StopReason, Trajectory, Turn
 
 CONFIG = CurateConfig(
     family="hard_search",
-    candidates=60,
+    candidates=45,
     seed=7,
-    batch=20,
-    hard_search=HardSearchConfig(min_clues=2, max_clues=5),
+    batch=15,
+    hard_search=HardSearchConfig(types=("country", "capital city")),
     triviality=SequentialTest(limit=16),
     test_share=0.2,
 )
