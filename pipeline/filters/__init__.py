@@ -4,13 +4,13 @@ To add one: a module beside these with a `VERSION`, a function from task to `Cer
 `FILTERS` and a place in a funnel, cheapest first.
 """
 
-from pipeline.filters import ambiguity, closed_book, duplicates, evidence, form, leaks, rederive, top1
+from pipeline.filters import ambiguity, closed_book, duplicates, evidence, form, leaks, rederive, shortcuts, top1
 from pipeline.filters.base import Certifier, Filter, FilterError, Resources
 from schemas.task import Family
 
 FILTERS: dict[str, Filter] = {
     module.FILTER.name: module.FILTER
-    for module in (duplicates, form, leaks, ambiguity, evidence, rederive, top1, closed_book)
+    for module in (duplicates, form, leaks, ambiguity, shortcuts, evidence, rederive, top1, closed_book)
 }
 
 FUNNEL: dict[Family, tuple[Filter, ...]] = {
@@ -19,6 +19,7 @@ FUNNEL: dict[Family, tuple[Filter, ...]] = {
         form.FILTER,
         leaks.FILTER,
         ambiguity.FILTER,
+        shortcuts.FILTER,
         evidence.FILTER,
         top1.FILTER,
         rederive.FILTER,

@@ -13,7 +13,9 @@ VERSION = "1"
 async def closed_book(task: Task, sampler: Sampler, test: SequentialTest) -> Certificate:
     """Wald's test on the solver without its tools: kept once p <= p0 is accepted, rejected once p >= p1 is.
 
-    Zero right of eight would say less: it bounds p below .31 only, and drops a third of the tasks with p = .05.
+    As drawn here, in waves and cut off at 32 samples, tasks with p = 0, .05, .1, .2, .3, .5 are kept with probability 1, .95,
+    .71, .22, .04, .001 after 10, 14, 18, 18, 13, 6 samples on average. Zero right of eight would say less: it drops a third
+    of the tasks with p = .05 and keeps one in six with p = .2.
     """
     certify = Certifier(task, "closed_book", VERSION)
     rule = Sprt(test)

@@ -6,6 +6,7 @@ from pipeline.binding import facts_behind, names_of
 from pipeline.corpora.pages import say_number
 from pipeline.corpora.world import World
 from pipeline.filters.base import Certifier, Filter, need
+from pipeline.filters.form import AS_OF, RELATIVE_TIME
 from pipeline.filters.leaks import mentions
 from schemas.answer import EntityAnswer
 from schemas.certificate import Certificate
@@ -17,7 +18,10 @@ VERSION = "1"
 
 
 def evidence(task: Task, world: World) -> Certificate:
-    """Every quote stands at its span of the very text it was read from, and every clue has a quote that states its fact."""
+    """Every quote stands at its span of the very text it was read from, and every clue has a quote that states its fact.
+
+    "Last year" in a quote means the year its page was written in, which no reader knows.
+    """
     certify = Certifier(task, "evidence", VERSION)
     if not isinstance(task.constraints, Query) or not isinstance(task.answer, EntityAnswer):
         raise TypeError(f"a {task.constraints.kind} with an {task.answer.kind} answer has no page to be read from")
@@ -36,7 +40,9 @@ def _misquoted(item: Evidence, world: World) -> str | None:
         return "document_missing"
     if document.hash != item.document_hash:
         return "document_changed"
-    return None if document.text[item.start : item.end] == item.quote else "misquoted"
+    if document.text[item.start : item.end] != item.quote:
+        return "misquoted"
+    return "relative_time" if RELATIVE_TIME.search(item.quote) and not AS_OF.search(item.quote) else None
 
 
 def _unsaid(clue: Clue, entity: str, quotes: Sequence[Evidence], world: World) -> Clue | None:

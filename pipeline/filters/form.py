@@ -18,8 +18,9 @@ LONGEST_NAME = 3
 """Words of a named gold of a computed question; more is prose that no grader can compare."""
 
 
-def _pattern(*words: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
+def _pattern(*words: str, names: bool = False) -> re.Pattern[str]:
+    """Any of the words; `names`: not capitalised, since Best and Worst are also places."""
+    return re.compile(rf"\b(?:{'|'.join(words)})\b", 0 if names else re.IGNORECASE)
 
 
 RELATIVE_TIME = _pattern(
@@ -34,7 +35,8 @@ AS_OF = re.compile(
 )
 SUPERLATIVE = _pattern(
     "largest|biggest|smallest|highest|lowest|longest|shortest|tallest|oldest|youngest|richest|poorest|greatest|fewest",
-    "heaviest|lightest|deepest|best|worst|(?:the )(?:most|least) [a-z]+",
+    "heaviest|lightest|deepest|best|worst|the (?:most|least) [a-z]+",
+    names=True,
 )
 OWNED = re.compile(r"(?:\b(?:whose|its|their|his|her)|'s)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
 SCOPED = re.compile(r"^[^.?!;,]{0,60}?\b(?:of|in|among|within|on|from|by)\b", re.IGNORECASE)

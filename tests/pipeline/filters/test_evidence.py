@@ -67,6 +67,24 @@ def test_bands_need_the_number_and_nested_clues_one_entity_that_is_said_to_fit_a
         assert evidence(search_task(query, "capital-city/bamako", "Which city is it?", evidence=short), WORLD).reason
 
 
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [("Mali borders Niger since last year.", "relative_time"), ("As of May 2019, Mali now borders Niger.", "")],
+)
+def test_a_quote_that_moves_with_its_page_s_date_is_no_evidence(said: str, reason: str) -> None:
+    world = World(
+        "dated",
+        entities=WORLD.entities.values(),
+        relations=WORLD.relations.values(),
+        facts=[Fact("country/mali", "borders", "country/niger", 0, 0, len(said))],
+        documents=[Document(id="country/mali", title="Mali", text=said, hash="1")],
+        sources=WORLD.sources,
+    )
+    quote = Evidence(document="country/mali", document_hash="1", start=0, end=len(said), quote=said)
+    query = Query(type="country", clues=MALI.clues[:1])
+    assert evidence(search_task(query, evidence=[quote], world=world), world).reason == reason
+
+
 def test_a_span_about_somebody_else_is_not_evidence() -> None:
     """The passage tells what matters to Ben; a question about Ann cannot rest on it, nor on a symbol it does not name."""
     text = "Ann met Ben.\nThe rainbow mural matters to me, said Ben; the eagle stands for freedom."

@@ -27,6 +27,7 @@ WORLD = toy_world()
         ("Which country is the most populous among those that border Chad?", ""),
         ("Which country, whose highest point is Mount Hombori, borders Niger?", ""),
         ("Which country's largest lake is Lake Debo?", ""),
+        ("Which country has a town called Best, and borders Niger?", ""),
         ("Which country borders Niger? And which borders Chad?", "several_questions"),
         ("Which country borders Niger, and what is its capital?", "several_questions"),
         ("Which country borders Niger and which also borders Chad?", ""),
