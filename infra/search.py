@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import tantivy
@@ -19,6 +20,8 @@ QUERY_TERMS = 64
 QUERY_PHRASES = 8
 """Names of several words that are looked for as phrases."""
 TITLE_BONUS, BM25_WEIGHT = 0.1, 0.05
+COMMON = 0.7
+"""Rarity below which a term stands on more than half of the pages."""
 _NAME = re.compile(r"\b[^\W\d_a-z][\w'’.-]*(?:[ ,]+(?:(?:of|the|and|de|da|do|du|la|el|al|und)\s+)*[^\W_a-z][\w'’.-]*)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W_a-z])")
 _LINE_IS_SENTENCE = 320
@@ -35,6 +38,16 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page as snippets need it: its sentences, each with its terms."""
+
+    id: str
+    title: str
+    title_terms: frozenset[str]
+    sentences: list[tuple[str, frozenset[str]]]
+
+
 class SearchIndex:
     """BM25 over body and title, in memory or in a folder. Thread-safe for searching."""
 
@@ -45,6 +58,8 @@ class SearchIndex:
         index.reload()
         self._searcher = index.searcher()
         self._schema = index.schema
+        self._page = lru_cache(maxsize=4096)(self._read)
+        self._rarity = lru_cache(maxsize=65536)(self._idf)
 
     @classmethod
     def build(cls, documents: Iterable[Document], path: Path | None = None) -> "SearchIndex":
@@ -72,22 +87,27 @@ class SearchIndex:
     def search(self, query: str, k: int, *, words: int = 40) -> list[Hit]:
         """The `k` best pages, best first, each with at most `words` words of its most fitting sentences."""
         query = _clean(query)
-        terms = list(dict.fromkeys(self.terms(query)))[:QUERY_TERMS]
+        terms = self._telling(list(dict.fromkeys(self.terms(query)))[:QUERY_TERMS])
         if not terms or k < 1:
             return []
         found = self._searcher.search(self._query(terms, query), limit=k, count=False).hits
         hits = []
         for score, address in found:
-            page = self._searcher.doc(address)
-            hits.append(
-                Hit(
-                    page["id"][0],
-                    page["title"][0],
-                    self._snippet(page["title"][0], page["body"][0], terms, words),
-                    score,
-                )
-            )
+            page = self._page(address.segment_ord, address.doc)
+            hits.append(Hit(page.id, page.title, self._snippet(page, terms, words), score))
         return hits
+
+    def _telling(self, terms: list[str]) -> list[str]:
+        """The terms without those that stand on most pages, unless there are no others: they cost the most and rank nothing."""
+        return [term for term in terms if self._rarity(term) > COMMON] or terms
+
+    def _read(self, segment: int, number: int) -> _Page:
+        page = self._searcher.doc(tantivy.DocAddress(segment, number))
+        title: str = page["title"][0]
+        sentences = split_sentences(page["body"][0])
+        return _Page(
+            page["id"][0], title, frozenset(self.terms(title)), [(s, frozenset(self.terms(s))) for s in sentences]
+        )
 
     def _query(self, terms: list[str], text: str) -> tantivy.Query:
         """Coverage first: a page earns each term's rarity once, wherever it has it; BM25 orders pages that cover the same.
@@ -113,39 +133,37 @@ class SearchIndex:
                 parts.append(tantivy.Query.const_score_query(whole, max(map(self._rarity, phrase))))
         return tantivy.Query.boolean_query([(tantivy.Occur.Should, part) for part in parts])
 
-    def _rarity(self, term: str) -> float:
+    def _idf(self, term: str) -> float:
         """Inverse document frequency, as BM25 has it."""
         with_term = max(self._searcher.doc_freq("body", term), self._searcher.doc_freq("title", term))
         return math.log(1 + (self._searcher.num_docs - with_term + 0.5) / (with_term + 0.5))
 
-    def _snippet(self, title: str, body: str, terms: list[str], words: int) -> str:
+    def _snippet(self, page: _Page, terms: list[str], words: int) -> str:
         """Sentences that cover the rarest query terms not yet covered, in page order, then others that match half as well.
 
         The words of the title stand in every sentence, so they count only for a query that has no others.
         """
-        sentences = split_sentences(body)
-        wanted = frozenset(terms).difference(self.terms(title)) or frozenset(terms)
-        weights = {term: self._rarity(term) for term in sorted(wanted)}
-        found = [wanted.intersection(self.terms(sentence)) for sentence in sentences]
-
-        def weight(matched: frozenset[str]) -> float:
-            return math.fsum(weights[term] for term in matched)
-
+        wanted = frozenset(terms) - page.title_terms or frozenset(terms)
+        matches = [(i, found & wanted) for i, (_, found) in enumerate(page.sentences)]
+        left = {i: found for i, found in matches if found} or {0: frozenset()}
+        best_weight = max(map(self._weight, left.values()))
         chosen: list[int] = []
         covered: frozenset[str] = frozenset()
         room = words
-        while rest := [i for i in range(len(sentences)) if i not in chosen]:
-            best = max(rest, key=lambda i: (weight(found[i] - covered), weight(found[i]), -i))
-            length = len(sentences[best].split())
-            adds = (
-                bool(found[best] - covered) or 2 * weight(found[best]) >= weight(found[chosen[0]]) if chosen else True
-            )
-            if chosen and (length > room or not adds or not found[best]):
+        while left:
+            best = max(left, key=lambda i: (self._weight(left[i] - covered), self._weight(left[i]), -i))
+            found = left.pop(best)
+            length = len(page.sentences[best][0].split())
+            adds = bool(found - covered) or 2 * self._weight(found) >= best_weight
+            if chosen and (length > room or not adds):
                 break
             chosen.append(best)
-            covered |= found[best]
+            covered |= found
             room -= length
-        return " ".join(" ".join(sentences[i] for i in sorted(chosen)).split()[:words])
+        return " ".join(" ".join(page.sentences[i][0] for i in sorted(chosen)).split()[:words])
+
+    def _weight(self, terms: frozenset[str]) -> float:
+        return math.fsum(map(self._rarity, terms))
 
 
 def split_sentences(text: str) -> list[str]:
