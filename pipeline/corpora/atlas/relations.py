@@ -50,7 +50,7 @@ _COUNTRY = (
     _names("legislature", "country -> kind of legislature", "{s} has {o}.", "has {o}", is_="functional dated",
            shared="has the same kind of legislature as {s}"),
     _names("legal_system", "country -> legal system", "the legal system of {s} is {o}.", "has {o} as its legal system",
-           shared="has the same legal system as {s}"),
+           shared="has the same kind of legal system as {s}"),
     _names("majority_religion", "country -> religion", "most people in {s} follow {o}.",
            "has {o} as the religion of most of its people", is_="functional dated", shared="has the same majority religion as {s}"),
     _names("utc_offset", "country -> UTC offset", "the standard time in the capital of {s} is {o}.",

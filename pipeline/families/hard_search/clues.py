@@ -25,21 +25,17 @@ MARGIN, DATED_MARGIN = 0.01, 0.05
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """One clue about entities of one type, with the masks of those it proves and of those it leaves possible."""
+    """One clue about entities of one type, with the masks of those it proves and of those it leaves possible.
+
+    `end` is the entity that the clue names, if it names one.
+    """
 
     clue: Clue
     style: Style
     proved: int
     possible: int
-
-    @property
-    def relation(self) -> tuple[str, bool]:
-        return self.clue.relation, self.clue.inverse
-
-    @property
-    def end(self) -> str | None:
-        """The entity that the clue names, if it names one."""
-        return self.clue.target.entity if isinstance(self.clue.target, EntityRef) else None
+    relation: tuple[str, bool]
+    end: str | None
 
 
 class Kind:
@@ -58,8 +54,10 @@ class Kind:
         self._subjects_of = self._read_inverse()
         self._named: dict[str, tuple[Saying, ...]] = {}
         self._bands: dict[str, tuple[Saying, ...]] = {}
-        self._regions: dict[str, tuple[tuple[Clue, Clue], ...]] = {}
+        self._abouts: dict[Clue, tuple[Saying, ...]] = {}
+        self._widened: dict[tuple[tuple[str, bool], tuple[str, bool], str | None], Saying] = {}
         self._sayings: dict[Clue, Saying] = {}
+        self._links: dict[tuple[str, bool, str], int] = {}
         self._sorted = {r.name: self._values(r.name) for r in self.numbers}
 
     def mask(self, entities: Iterable[str]) -> int:
@@ -101,58 +99,89 @@ class Kind:
             )
         return self._bands[entity]
 
-    def regions(self, entity: str) -> tuple[tuple[Clue, Clue], ...]:
-        """Pairs of a named clue about `entity` and one about its far end: "borders Mali", "Mali is in Africa".
+    def abouts(self, saying: Saying) -> tuple[Saying, ...]:
+        """What can take the place of the end's name in a named `saying`: clues about the end, alike true of other things.
 
-        The second can take the place of the name: "borders a country that is in Africa". None leads back to `entity`.
+        "borders Mali" may become "borders a country that is in Africa"; "has French as an official language" may become
+        "shares an official language with Niger".
         """
-        if entity not in self._regions:
-            self._regions[entity] = tuple(
-                (saying.clue, about) for saying in self.named(entity) for about in self._abouts(entity, saying)
-            )
-        return self._regions[entity]
+        if saying.clue not in self._abouts:
+            relation, end = self.world.relations[saying.clue.relation], saying.end
+            assert end is not None
+            far = self.kinds.of(end)
+            found: dict[Clue, Saying] = {}
+            if takes_description(relation, saying.clue.inverse):
+                found |= {a.clue: a for a in far.named(end) if a.proved.bit_count() >= LIKE}
+            if not relation.functional:
+                found |= {back: far.saying(back, "named") for back in self.shared(saying.clue)}
+            self._abouts[saying.clue] = tuple(found.values())
+        return self._abouts[saying.clue]
 
-    def _abouts(self, entity: str, saying: Saying) -> list[Clue]:
-        """Clues about the end of `saying` that several things fit, and those that say whose end it is too."""
-        end, relation = saying.end, self.world.relations[saying.clue.relation]
-        assert end is not None
-        found: dict[Clue, None] = {}
-        if takes_description(relation, saying.clue.inverse):
-            far = self.kinds.of(end).named(end)
-            found |= {a.clue: None for a in far if a.end != entity and a.proved.bit_count() >= LIKE}
-        if not relation.functional:
-            found |= dict.fromkeys(self.shared(saying.clue, entity))
-        return list(found)
-
-    def shared(self, clue: Clue, entity: str) -> list[Clue]:
-        """Clues about the end of `clue` by which it is said to be another's end too; never that of `entity`."""
+    def shared(self, clue: Clue) -> list[Clue]:
+        """Clues about the end of `clue` by which it is said to be another's end too."""
         relation = self.world.relations[clue.relation]
         if clue.inverse or relation.shared_clue is None or not isinstance(clue.target, EntityRef):
             return []
-        others = sorted(self.world.subjects(relation.name, clue.target.entity) - {entity})
         return [
             Clue(relation=relation.name, inverse=True, target=EntityRef(entity=other))
-            for other in others
+            for other in sorted(self.world.subjects(relation.name, clue.target.entity))
             if self.kinds.speakable(other)
         ]
 
-    def widened(self, clue: Clue, about: Clue) -> Saying:
-        """`clue` with the far end's name replaced by "some thing for which `about` holds"."""
-        assert isinstance(clue.target, EntityRef)
-        far = self.world.entities[clue.target.entity].type
-        return self.saying(clue.model_copy(update={"target": Query(type=far, clues=(about,))}), "region")
+    def widened(self, saying: Saying, about: Saying) -> Saying:
+        """`saying` with the end's name replaced by "some thing for which `about` holds"."""
+        key = saying.relation, about.relation, about.end
+        if key not in self._widened:
+            assert saying.end is not None
+            far = self.world.entities[saying.end].type
+            clue = saying.clue.model_copy(update={"target": Query(type=far, clues=(about.clue,))})
+            self._widened[key] = self.saying(clue, "region")
+        return self._widened[key]
 
     def saying(self, clue: Clue, style: Style) -> Saying:
         """The clue with its masks, equal to `World.proved` and `World.unrefuted` over this type."""
         if clue not in self._sayings:
-            proved = self.mask(self.world.proved(clue))
-            self._sayings[clue] = Saying(clue, style, proved, self._possible(clue, proved))
+            match clue.target:
+                case Query(clues=(about,)) as inner:
+                    far = self.kinds[inner.type]
+                    some = far.saying(about, "named")
+                    proved = self._reached(clue, far.within(some.proved))
+                    possible = self._unrefuted(clue, far.within(some.possible))
+                case EntityRef(entity=named):
+                    proved, possible = self._reached(clue, [named]), self._unrefuted(clue, [named])
+                case _:
+                    proved = self.mask(self.world.proved(clue))
+                    possible = proved | self._open[clue.relation]
+            end = clue.target.entity if isinstance(clue.target, EntityRef) else None
+            self._sayings[clue] = Saying(clue, style, proved, possible, (clue.relation, clue.inverse), end)
         return self._sayings[clue]
 
-    def _possible(self, clue: Clue, proved: int) -> int:
-        if clue.inverse or isinstance(clue.target, Query):
-            return self.mask(self.world.unrefuted(clue, frozenset(self.members)))
-        return proved | self._open[clue.relation]
+    def within(self, mask: int) -> list[str]:
+        """The entities of a mask, in build order."""
+        found = []
+        while mask:
+            low = mask & -mask
+            found.append(self.members[low.bit_length() - 1])
+            mask ^= low
+        return found
+
+    def _reached(self, clue: Clue, ends: Iterable[str]) -> int:
+        """Those that a known fact of the clue's relation links to one of `ends`."""
+        found = 0
+        for end in ends:
+            key = clue.relation, clue.inverse, end
+            if key not in self._links:
+                relation = clue.relation
+                linked = self.world.objects(end, relation) if clue.inverse else self.world.subjects(relation, end)
+                self._links[key] = self.mask(str(entity) for entity in linked)
+            found |= self._links[key]
+        return found
+
+    def _unrefuted(self, clue: Clue, ends: list[str]) -> int:
+        """Those that no known fact keeps from being linked to one of `ends`."""
+        if not clue.inverse:
+            return self._open[clue.relation] | self._reached(clue, ends)
+        return self._reached(clue, ends) if all(self.world.closed(e, clue.relation) for e in ends) else self.all
 
     def _open_subjects(self, relation: str) -> int:
         """Those for which more objects than the known ones may exist: no value refutes a clue about them."""

@@ -26,8 +26,9 @@ HOPS = 7
 """Facts a question may need at most."""
 TARGETS, TRIES = 6, 12
 """Answers tried for a candidate, and draws for each, before it is a miss."""
-PILOT, ANSWERS = 24, 20
-"""Answers drawn to see how often a type can be asked about. It must be askable of 20: else one answer exceeds 5 %."""
+PILOT, HOPELESS, ANSWERS = 24, 8, 20
+"""Answers drawn to see how often a type can be asked about, and after how many in vain to stop. It must be askable of 20: else
+one answer exceeds 5 %."""
 
 
 class NothingToAsk(TouchstoneError):
@@ -91,13 +92,17 @@ class HardSearch:
         """Whether enough entities of the type can be asked about for none to be a likely guess; a type named in the
         configuration is asked about however few they are."""
         members = self.world.of_type(type)
-        needed = 1 if type in self.config.types else ANSWERS
-        if len(members) < needed:
+        named = type in self.config.types
+        if not named and len(members) < ANSWERS:
             return False
         rng = random.Random(f"pilot/{type}/{plan}")
-        targets = [rng.choice(members) for _ in range(PILOT)]
-        good = sum(any(self.draw(rng, t, plan) is not None for _ in range(TRIES)) for t in targets)
-        return good * len(members) >= needed * PILOT and good >= PILOT / 4
+        good = 0
+        for asked in range(1, PILOT + 1):
+            target = rng.choice(members)
+            good += any(self.draw(rng, target, plan) is not None for _ in range(TRIES))
+            if good == 0 and asked == HOPELESS:
+                return False
+        return named or (good * len(members) >= ANSWERS * PILOT and good >= PILOT / 4)
 
     def draw(self, rng: random.Random, target: str, plan: str) -> Query | None:
         """A query with the certificate for `target`, its clues in random order; `None` where this draw found none."""

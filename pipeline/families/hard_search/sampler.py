@@ -5,7 +5,7 @@ every clue alone is vague, every next one removes much of what is left, and a la
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 from pipeline.families.hard_search.clues import Kind, Kinds, Saying, Style
@@ -34,6 +34,7 @@ class Sampler:
 
     def __init__(self, kinds: Kinds, config: HardSearchConfig) -> None:
         self.kinds, self.config = kinds, config
+        self._memo: dict[tuple[str, str], list[Saying]] = {}
 
     def clue_set(self, rng: random.Random, entity: str, styles: Sequence[Style]) -> list[Saying] | None:
         """A minimal set that identifies `entity`, with a clue of every style in `styles` and otherwise named ones.
@@ -42,7 +43,7 @@ class Sampler:
         """
         kind = self.kinds.of(entity)
         first = [self._vague_one(rng, kind, entity, style) for style in styles]
-        rest = evenly(rng, [s for s in kind.named(entity) if vague(kind, s)])
+        rest = evenly(rng, self._vague(kind, entity, kind.named))
         if "region" in styles:
             rest = evenly(rng, [*rest, *self._regions(rng, kind, entity)])
         wanted = rng.randint(self.config.min_clues, self.config.max_clues)
@@ -61,7 +62,8 @@ class Sampler:
         assert isinstance(clue.target, EntityRef)
         relation = self.kinds.world.relations[clue.relation]
         kind = self.kinds.of(clue.target.entity)
-        shared = self.kinds[relation.subject_type].shared(clue, answer) if relation.functional else []
+        shared = self.kinds[relation.subject_type].shared(clue) if relation.functional else []
+        shared = [back for back in shared if back.target != EntityRef(entity=answer)]
         query = None
         if takes_description(relation, clue.inverse) and not (shared and rng.random() < SHARED):
             query = self._identified(rng, kind, clue.target.entity, answer, depth)
@@ -92,12 +94,22 @@ class Sampler:
     def _vague_one(self, rng: random.Random, kind: Kind, entity: str, style: Style) -> Saying | None:
         if style == "region":
             return next(iter(self._regions(rng, kind, entity)), None)
-        return next(iter(evenly(rng, [s for s in kind.bands(entity) if vague(kind, s)])), None)
+        return next(iter(evenly(rng, self._vague(kind, entity, kind.bands))), None)
 
     def _regions(self, rng: random.Random, kind: Kind, entity: str) -> list[Saying]:
-        pairs = kind.regions(entity)
-        sayings = [kind.widened(clue, about) for clue, about in rng.sample(pairs, min(SKETCHES, len(pairs)))]
-        return evenly(rng, [s for s in sayings if vague(kind, s)])
+        """Vague clues that give their end as some member of a class; none speaks of `entity` itself."""
+        found: dict[Saying, None] = {}
+        for saying in evenly(rng, kind.named(entity))[:SKETCHES]:
+            abouts = [about for about in kind.abouts(saying) if about.end != entity]
+            if abouts and vague(kind, wide := kind.widened(saying, rng.choice(abouts))):
+                found[wide] = None
+        return list(found)
+
+    def _vague(self, kind: Kind, entity: str, sayings: Callable[[str], tuple[Saying, ...]]) -> list[Saying]:
+        key = entity, sayings.__name__
+        if key not in self._memo:
+            self._memo[key] = [s for s in sayings(entity) if vague(kind, s)]
+        return self._memo[key]
 
     def _narrow(
         self, kind: Kind, entity: str, chosen: list[Saying], rest: list[Saying], wanted: int

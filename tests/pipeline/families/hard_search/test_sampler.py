@@ -39,8 +39,8 @@ def test_masks_are_the_sets_of_the_world(world: World) -> None:
     kinds = Kinds(world)
     for entity in world.of_type("country"):
         kind = kinds.of(entity)
-        widened = [kind.widened(*pair) for pair in list(kind.regions(entity))[:5]]
-        for saying in [*kind.named(entity), *kind.bands(entity)[:5], *widened]:
+        widened = [kind.widened(saying, about) for saying in kind.named(entity) for about in kind.abouts(saying)]
+        for saying in [*kind.named(entity), *kind.bands(entity), *widened]:
             everyone = frozenset(kind.members)
             assert saying.proved == kind.mask(world.proved(saying.clue))
             assert saying.possible == kind.mask(world.unrefuted(saying.clue, everyone))
