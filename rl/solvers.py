@@ -17,11 +17,10 @@ from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.curate import Arm as Arm
 from pipeline.solver import Solver
-from rl.env import Env, Limits
+from rl.env import Env
+from rl.policy import Policy
 from rl.prompts import CHATS, Chat
-from rl.reach import Reach
 from rl.rollout import rollout
-from rl.tokens import TurnFormat
 from rl.tools import world_tools
 from schemas.config import Served
 from schemas.errors import TouchstoneError
@@ -42,32 +41,31 @@ class AgentSolver:
         self,
         client: ModelClient,
         world: World,
-        format: TurnFormat,
+        policy: Policy,
         *,
         temperature: float = 1.0,
-        limits: Limits | None = None,
         seconds: float = 600.0,
-        reach: Reach | None = None,
     ) -> None:
-        """`seconds` bounds one attempt. Without `reach` the policy is taken to know every name."""
+        """`seconds` bounds one attempt. An attempt never outgrows the server's window."""
         self.name = solver_name(client.endpoint)
         self._client = client
+        self._world = world
         self._tools = world_tools(world)
-        self._format = format
+        self._policy = policy
+        window = min(policy.limits.context, client.endpoint.max_model_len or policy.limits.context)
+        self._limits = policy.limits.model_copy(update={"context": window})
         self._temperature = temperature
-        self._limits = limits or Limits()
         self._seconds = seconds
-        self._reach = reach
 
     def out_of_reach(self, task: Task) -> str | None:
         """A name in the task that the policy has no token for, `None` where it knows them all."""
-        return self._reach.unknown_name(task) if self._reach else None
+        return self._policy.unknown_name(task, self._world)
 
     async def __call__(self, task: Task, seed: int) -> Trajectory:
         return await rollout(
             task,
             seed,
-            env=Env(self._tools, self._format, self._limits),
+            env=Env(self._tools, self._policy.format, self._limits),
             client=self._client,
             solver=self.name,
             version=self._client.endpoint.revision,
@@ -178,19 +176,6 @@ async def solver_for(
             raise SolverError(
                 f"{endpoint.url}: the arm `tools` needs token ids, which only vllm servers return; serve the model with vllm"
             )
-        yield await asyncio.to_thread(_agent, served, client, world, settings, temperature)
-
-
-def _agent(served: Served, client: ModelClient, world: World, settings: Settings, temperature: float) -> AgentSolver:
-    folder = resolve(served.model, settings.cache).path
-    format = TurnFormat.load(folder)
-    limits = Limits()
-    window = client.endpoint.max_model_len or limits.context
-    return AgentSolver(
-        client,
-        world,
-        format,
-        temperature=temperature,
-        limits=limits.model_copy(update={"context": min(limits.context, window)}),
-        reach=Reach.load(folder, world),
-    )
+        policy = Policy.load(resolve(served.model, settings.cache).path)
+        # In a thread: the world may still have its index to build.
+        yield await asyncio.to_thread(AgentSolver, client, world, policy, temperature=temperature)

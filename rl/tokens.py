@@ -104,7 +104,12 @@ class TurnFormat:
     @classmethod
     def load(cls, folder: Path) -> "TurnFormat":
         """The format of a model folder (`tokenizer.json`)."""
-        return cls(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        path = folder / "tokenizer.json"
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing narrower
+            raise TokenizerError(f"{path}: cannot be read ({error}); give a model folder with its tokenizer") from error
+        return cls(tokenizer)
 
     def _control_id(self, token: str) -> int:
         id = self._tokenizer.token_to_id(token)

@@ -1,7 +1,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,37 +12,20 @@ from infra.endpoint import EngineDied
 from infra.settings import Settings
 from pipeline.families.math import Math
 from pipeline.solver import Solver
+from rl.policy import Policy
 from rl.prompts import CHATS
-from rl.reach import Reach
 from rl.solvers import AgentSolver, ChatSolver, SolverError, solver_for
 from schemas.config import MathConfig, Served
-from schemas.query import Clue, EntityRef, Query
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.servers import ChattyModel, ScriptedPolicy, served
 from tests.rl.test_env import ANSWER, task
+from tests.rl.test_policy import asked_about, policy_folder
 from tests.rl.test_rollout import LOOK_UP
-from tests.rl.tiny import FORMAT, byte_tokenizer
+from tests.rl.tiny import FORMAT
 from tests.worlds import toy_world
 
 POLICY = Served(model="scripted")
-
-
-def asked_about(*named: str) -> Task:
-    inner = Query(type="city", clues=(Clue(relation="capital", inverse=True, target=EntityRef(entity=named[-1])),))
-    clues = tuple(Clue(relation="borders", target=EntityRef(entity=id)) for id in named[:-1])
-    query = Query(type="country", clues=(*clues, Clue(relation="capital", target=inner)))
-    fields = {name: getattr(task("search"), name) for name in Task.model_fields if name != "task_id"}
-    return Task.create(**{**fields, "constraints": query})
-
-
-def model_folder(path: Path) -> Path:
-    """As much of a model as its caller reads: the tokenizer, and files that make it a model folder."""
-    path.mkdir(parents=True)
-    byte_tokenizer().save(str(path / "tokenizer.json"))
-    (path / "config.json").write_text("{}")
-    (path / "model.safetensors").write_bytes(b"weights")
-    return path
 
 
 async def chat(model: ChattyModel, arm: str = "closed_book") -> Trajectory:
@@ -101,7 +83,7 @@ async def test_a_broken_engine_is_an_infra_stop_in_every_arm() -> None:
 
     with served(ChattyModel("x")) as endpoint:
         async with ModelClient(dataclasses.replace(endpoint, check=died), None) as client:
-            agent = AgentSolver(client, toy_world(), FORMAT)
+            agent = AgentSolver(client, toy_world(), Policy(FORMAT))
             for solver in (ChatSolver(client, "closed_book", CHATS["closed_book"]), agent):
                 found = await solver(task("search"), 5)
                 assert (found.stop, found.error) == (StopReason.INFRA, "memory: its server ended by signal 9")
@@ -110,26 +92,16 @@ async def test_a_broken_engine_is_an_infra_stop_in_every_arm() -> None:
 async def test_attempts_of_one_agent_run_at_once_without_mixing(tmp_path: Path) -> None:
     with served(ScriptedPolicy(LOOK_UP, ANSWER)) as endpoint:
         async with ModelClient(endpoint, None) as client:
-            agent: Solver = AgentSolver(client, toy_world(), FORMAT)
+            agent: Solver = AgentSolver(client, toy_world(), Policy(FORMAT))
             found = await asyncio.gather(*(agent(task("search"), seed) for seed in range(32)))
     assert [t.seed for t in found] == list(range(32))
     assert {(t.stop, t.answer, len(t.turns)) for t in found} == {(StopReason.ANSWERED, "Niger", 2)}
 
 
-def test_a_task_is_out_of_reach_by_its_first_unknown_name() -> None:
-    known = Reach(frozenset({"Niger", "Mali", "Chad"}), toy_world())
-    assert known.unknown_name(asked_about("country/mali", "country/chad")) is None
-    assert known.unknown_name(asked_about("country/togo", "country/chad")) == "Togo"
-    assert known.unknown_name(asked_about("country/mali", "country/togo")) == "Togo"  # inside a description
-    without_answer = Reach(frozenset({"Mali", "Chad"}), toy_world())
-    assert without_answer.unknown_name(asked_about("country/mali", "country/chad")) == "Niger"
-
-
 @contextlib.asynccontextmanager
 async def opened(tmp_path: Path, endpoint: dict[str, Any] | None = None, **more: Any) -> AsyncIterator[Solver]:
-    """The `tools` arm of a model folder that knows the name Niger, on a server that answers at once."""
-    folder = model_folder(tmp_path / "policy")
-    (folder / "covers.json").write_text(json.dumps(["Niger"]))
+    """The `tools` arm of a policy that knows the name Niger, on a server that answers at once."""
+    folder = policy_folder(tmp_path / "policy", ["Niger"])
     settings = Settings.from_env({"TOUCHSTONE_STORE": str(tmp_path / "store")})
     with served(ScriptedPolicy(ANSWER)) as up:
         up = dataclasses.replace(up, **(endpoint or {}))

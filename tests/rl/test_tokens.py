@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -153,3 +154,11 @@ def test_a_tokenizer_without_the_control_tokens_is_refused_by_name() -> None:
     plain.add_tokens(["<think>"])
     with pytest.raises(TokenizerError, match=r"<think>: not a special token"):
         TurnFormat(plain)
+
+
+def test_a_folder_without_a_readable_tokenizer_is_refused_by_path(tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: cannot be read"):
+        TurnFormat.load(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json: cannot be read"):
+        TurnFormat.load(tmp_path)

@@ -1,0 +1,81 @@
+"""A policy as its model folder describes it: how it writes, what it may spend, which names it knows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+
+from pipeline.corpora.world import World
+from rl.env import Limits
+from rl.tokens import TurnFormat
+from schemas.answer import EntityAnswer
+from schemas.errors import TouchstoneError
+from schemas.query import EntityRef, Query
+from schemas.task import Task
+
+BUILD_FILE = "build.json"
+
+
+class PolicyError(TouchstoneError):
+    """A model folder that is no policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`covers` are the page titles its vocabulary holds; `None` for a model that can spell any name."""
+
+    format: TurnFormat
+    limits: Limits = field(default_factory=Limits)
+    covers: frozenset[str] | None = None
+
+    @classmethod
+    def load(cls, folder: Path) -> "Policy":
+        """Read `tokenizer.json` and, where the folder has one, `build.json`: the limits it was trained with, and its names.
+
+        Raises `TokenizerError` or `PolicyError`.
+        """
+        path = folder / BUILD_FILE
+        try:
+            built = _Build.model_validate_json(path.read_bytes()) if path.exists() else _Build()
+        except ValidationError as error:
+            raise PolicyError(
+                f"{path}: is not what a build writes ({error.errors()[0]['msg']}); build again"
+            ) from error
+        return cls(TurnFormat.load(folder), built.config.limits, built.covers)
+
+    def unknown_name(self, task: Task, world: World) -> str | None:
+        """The first name it does not know among the answer and the entities the question names; `None` if it knows all."""
+        if self.covers is None:
+            return None
+        for id in _named(task):
+            entity = world.entities.get(id)
+            title = entity.title if entity else id
+            if title not in self.covers:
+                return title
+        return None
+
+
+class _Config(BaseModel):
+    limits: Limits = Limits()
+
+
+class _Build(BaseModel):
+    config: _Config = _Config()
+    covers: frozenset[str] | None = None
+
+
+def _named(task: Task) -> Iterator[str]:
+    if isinstance(task.answer, EntityAnswer):
+        yield task.answer.entity
+    if isinstance(task.constraints, Query):
+        yield from _ends(task.constraints)
+
+
+def _ends(query: Query) -> Iterator[str]:
+    for clue in query.clues:
+        match clue.target:
+            case EntityRef(entity=entity):
+                yield entity
+            case Query() as inner:
+                yield from _ends(inner)
