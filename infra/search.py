@@ -14,14 +14,16 @@ import tantivy
 
 from schemas.world import Document
 
+LAYOUT = "1"
+"""Changes whenever stored indexes must be built anew: with the fields and the analyzer, not with the ranking."""
 ANALYZER = "folded"
 QUERY_TERMS = 64
 """Terms of a query that are read; the rest of a longer one is ignored."""
 QUERY_PHRASES = 8
 """Names of several words that are looked for as phrases."""
 TITLE_BONUS, BM25_WEIGHT = 0.1, 0.05
-COMMON = 0.7
-"""Rarity below which a term stands on more than half of the pages."""
+COMMON = 0.25
+"""Rarity of a term that stands on four pages of five; below it a term tells no page from another."""
 _NAME = re.compile(r"\b[^\W\d_a-z][\w'’.-]*(?:[ ,]+(?:(?:of|the|and|de|da|do|du|la|el|al|und)\s+)*[^\W_a-z][\w'’.-]*)+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W_a-z])")
 _LINE_IS_SENTENCE = 320
@@ -98,8 +100,9 @@ class SearchIndex:
         return hits
 
     def _telling(self, terms: list[str]) -> list[str]:
-        """The terms without those that stand on most pages, unless there are no others: they cost the most and rank nothing."""
-        return [term for term in terms if self._rarity(term) > COMMON] or terms
+        """The terms without those that stand on most pages: they cost the most and rank nothing. All, where no other is found."""
+        telling = [term for term in terms if self._rarity(term) > COMMON]
+        return telling if any(self._pages_with(term) for term in telling) else terms
 
     def _read(self, segment: int, number: int) -> _Page:
         page = self._searcher.doc(tantivy.DocAddress(segment, number))
@@ -135,8 +138,11 @@ class SearchIndex:
 
     def _idf(self, term: str) -> float:
         """Inverse document frequency, as BM25 has it."""
-        with_term = max(self._searcher.doc_freq("body", term), self._searcher.doc_freq("title", term))
+        with_term = self._pages_with(term)
         return math.log(1 + (self._searcher.num_docs - with_term + 0.5) / (with_term + 0.5))
+
+    def _pages_with(self, term: str) -> int:
+        return max(self._searcher.doc_freq("body", term), self._searcher.doc_freq("title", term))
 
     def _snippet(self, page: _Page, terms: list[str], words: int) -> str:
         """Sentences that cover the rarest query terms not yet covered, in page order, then others that match half as well.

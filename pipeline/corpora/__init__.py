@@ -52,9 +52,8 @@ def _recipe() -> dict[str, str]:
 
 def _code_hash() -> str:
     here = Path(__file__).parent
-    shared = (here / "pages.py", here / "store.py", here.parents[1] / "infra" / "search.py")
-    code = hashlib.sha256()
-    for file in (*shared, *sorted(here.glob("atlas/*.py"))):
+    code = hashlib.sha256(store.LAYOUT.encode())
+    for file in (here / "pages.py", *sorted(here.glob("atlas/*.py"))):
         code.update(file.read_bytes())
     return code.hexdigest()[:16]
 

@@ -14,10 +14,14 @@ from uuid import uuid4
 
 import polars as pl
 
+from infra import search
 from infra.search import SearchIndex
 from pipeline.corpora.world import World
 from schemas.errors import TouchstoneError
 from schemas.world import Document, Entity, Fact, Relation, Source
+
+LAYOUT = f"1/{search.LAYOUT}"
+"""Changes whenever stored worlds must be built anew though their content is the same."""
 
 
 class WorldError(TouchstoneError):
