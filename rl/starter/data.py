@@ -5,7 +5,7 @@ Facts that differ from world to world cannot be learnt by heart, so what is left
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from pipeline.corpora.world import World
 from pipeline.families.base import Miss
 from pipeline.families.hard_search import HardSearch
 from pipeline.families.hard_search.grammar import FRAMES, question
-from pipeline.families.hard_search.oracle import Flaws, Move, Oracle, Script
+from pipeline.families.hard_search.oracle import Flaw, Move, Oracle, Script
+from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
 from rl.starter.sft import Episode
 from rl.tokens import Answer, ToolCalls, TurnFormat
@@ -76,9 +77,17 @@ def _lookup(world: World, query: Query, answer: str, text: str, seed: int) -> Ta
 
 
 def episodes(
-    world: World, tasks: Sequence[Task], format: TurnFormat, limits: Limits, flaws: Flaws, seed: int
+    world: World,
+    tasks: Sequence[Task],
+    format: TurnFormat,
+    limits: Limits,
+    flaws: Mapping[Flaw, float],
+    seed: int,
 ) -> list[Episode]:
-    """One episode a task. The same (world, tasks, seed) give the same episodes."""
+    """Episodes of the tasks, flawed ones by the shares of `flaws`; of the others only those that end in the right answer.
+
+    Equal (world, tasks, seed) give equal episodes.
+    """
     oracle, env = Oracle(world), Env(world_tools(world), format, limits)
 
     async def play_all() -> list[Episode]:
@@ -86,14 +95,23 @@ def episodes(
         for task in tasks:
             assert isinstance(task.constraints, Query)
             rng = random.Random(f"{seed}/{task.task_id}")
-            played.append(await play(env, format, task, oracle.script(task.constraints, rng, flaws)))
+            flaw = draw_flaw(rng, flaws)
+            episode, answer = await play(env, format, task, oracle.script(task.constraints, rng, flaw))
+            if flaw is not None or (answer is not None and grade(task.answer, answer) == RIGHT):
+                played.append(episode)
         return played
 
     return asyncio.run(play_all())
 
 
-async def play(env: Env, format: TurnFormat, task: Task, script: Script) -> Episode:
-    """The script's moves as tokens, with what the environment answered between them."""
+def draw_flaw(rng: random.Random, flaws: Mapping[Flaw, float]) -> Flaw | None:
+    """A flaw with its share as probability; `None` for the rest."""
+    kinds = [*flaws, None]
+    return rng.choices(kinds, [*flaws.values(), 1 - sum(flaws.values())])[0]
+
+
+async def play(env: Env, format: TurnFormat, task: Task, script: Script) -> tuple[Episode, str | None]:
+    """The script's moves as tokens, with what the environment answered between them; and the final answer."""
     ids = list(env.reset(task))
     mask = [False] * len(ids)
     move = next(script)
@@ -103,7 +121,7 @@ async def play(env: Env, format: TurnFormat, task: Task, script: Script) -> Epis
         ids += [*turn, *seen.ids]
         mask += [True] * len(turn) + [False] * len(seen.ids)
         if seen.done:
-            return Episode(np.array(ids, dtype=np.int32), np.array(mask))
+            return Episode(np.array(ids, dtype=np.int32), np.array(mask)), seen.answer
         move = script.send(seen.text or "")
 
 

@@ -22,9 +22,9 @@ class ModelConfig(Record):
 
 
 def new_model(config: ModelConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """A model with random weights. Embeddings are not tied: a CPU engine would keep the old head when weights are swapped."""
+    """A model with random weights whose head shares the embeddings while it learns, so that a name read can be written at once."""
     torch.manual_seed(seed)
-    return LlamaForCausalLM(  # type: ignore[no-untyped-call]
+    model = LlamaForCausalLM(  # type: ignore[no-untyped-call]
         LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=config.hidden,
@@ -39,6 +39,13 @@ def new_model(config: ModelConfig, tokenizer: PreTrainedTokenizerFast, seed: int
             pad_token_id=tokenizer.pad_token_id,
         )
     )
+    model.lm_head.weight = model.model.embed_tokens.weight
+    return model
+
+
+def save_model(model: LlamaForCausalLM, folder: Path) -> None:
+    """Write the weights with a head of its own: a CPU engine keeps the old head when it swaps weights that are tied."""
+    model.save_pretrained(folder, state_dict={name: value.clone() for name, value in model.state_dict().items()})
 
 
 def weights_hash(folder: Path) -> str:

@@ -60,8 +60,24 @@ def batches(episodes: Sequence[Episode], batch_tokens: int, rng: random.Random) 
         yield from cuts
 
 
+def echoes(episode: Episode, names: np.ndarray) -> np.ndarray:
+    """Which tokens are names (`names` by token id) that stood in the episode before: what can be copied."""
+    first = np.unique(episode.ids, return_index=True)[1]
+    again = np.ones(len(episode), dtype=bool)
+    again[first] = False
+    return again & names[episode.ids]
+
+
+def with_echoes(episode: Episode, names: np.ndarray) -> Episode:
+    """The episode with a loss on every copied name, shown ones included.
+
+    Written tokens alone are few, and a small model finds out how to copy only after very many of them.
+    """
+    return Episode(episode.ids, episode.mask | echoes(episode, names))
+
+
 def loss_of(model: LlamaForCausalLM, batch: Sequence[Episode]) -> torch.Tensor:
-    """Mean negative log-likelihood of the written tokens.
+    """Mean negative log-likelihood of the tokens in the mask.
 
     Padding stands on the right, where causal attention never sees it; the head runs only where there is a loss.
     """

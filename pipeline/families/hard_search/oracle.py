@@ -8,12 +8,13 @@ import random
 import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pipeline.corpora.world import World
 from schemas.query import Clue, EntityRef, Query
 from schemas.trajectory import ToolCall
 
-SEARCHES = 3
+SEARCHES = 2
 """Searches for one description at most."""
 LONGEST_NAME = 8
 """Words of a name that is recognised in a text."""
@@ -41,14 +42,8 @@ Script = Generator[Move, str, None]
 """Yields moves and is sent what the tool showed; ends after the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flaws:
-    """How often a script goes wrong, each a share of scripts."""
-
-    wrong_candidate: float = 0.0
-    ignored_clue: float = 0.0
-    unknown_tool: float = 0.0
-    gives_up: float = 0.0
+Flaw = Literal["wrong_candidate", "ignored_clue", "unknown_tool", "gives_up"]
+"""A way for a script to go wrong on purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +52,15 @@ class Shown:
 
     entity: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A clue whose far end is known, under this name."""
+
+    clue: Clue
+    entity: str
+    name: str
 
 
 class Oracle:
@@ -69,60 +73,65 @@ class Oracle:
         for entity in world.entities.values():
             self._named.setdefault(plain(entity.name), []).append(entity.id)
 
-    def script(self, query: Query, rng: random.Random, flaws: Flaws | None = None) -> Script:
-        """Moves that answer the query; with `flaws`, some of them misguided."""
-        flaws = flaws or Flaws()
-        wrong, ignores, broken, gives_up = (
-            rng.random() < share
-            for share in (flaws.wrong_candidate, flaws.ignored_clue, flaws.unknown_tool, flaws.gives_up)
-        )
-        if broken:
+    def script(self, query: Query, rng: random.Random, flaw: Flaw | None = None) -> Script:
+        """Moves that answer the query; with a `flaw`, misguided ones."""
+        if flaw == "unknown_tool":
             yield Move(call=ToolCall(name="find", arguments={"query": query.type}))
-        found = yield from self._resolve(query, rng, drop=ignores)
-        if wrong and len(found) > 1:
+        found = yield from self._resolve(query, rng, drop=flaw == "ignored_clue")
+        if flaw == "wrong_candidate" and len(found) > 1:
             found = found[1:]
-        yield Move(answer=GIVEN_UP if gives_up or not found else self.name(found[0]))
+        yield Move(answer=found[0] if found and flaw != "gives_up" else GIVEN_UP)
 
     def name(self, entity: str) -> str:
+        """What a question calls the entity."""
         return plain(self.world.entities[entity].name)
 
+    def _spelled(self, entity: str, shown: Sequence[Shown]) -> str:
+        """The name as it was read. Pages head it with a capital: "Gold" for gold."""
+        named = self.name(entity)
+        headed = named[:1].upper() + named[1:]
+        is_headed = self._by_title.get(headed) == entity and any(page.entity == entity for page in shown)
+        return headed if is_headed else named
+
     def _resolve(self, query: Query, rng: random.Random, drop: bool = False) -> Generator[Move, str, list[str]]:
-        """Searches until a candidate fits every clue that can be read, then gives the candidates, best first."""
+        """Searches until a candidate fits every clue that can be read, then gives the candidates by name, best first."""
         thought = ""
-        known: list[tuple[Clue, str]] = []
+        known: list[Known] = []
         for clue in query.clues:
             match clue.target:
                 case EntityRef(entity=entity):
-                    known.append((clue, entity))
+                    known.append(Known(clue, entity, self.name(entity)))
                 case Query() as inner if len(self.world.possible(inner)) == 1:
-                    found = yield from self._resolve(inner, rng)
-                    if found:
-                        thought = self.name(found[0])
-                        known.append((clue, found[0]))
+                    for thought in (yield from self._resolve(inner, rng))[:1]:
+                        known += [Known(clue, entity, thought) for entity in self._called(thought, inner.type)]
         if drop and len(known) > 1:
             known.pop(rng.randrange(len(known)))
         shown: list[Shown] = []
         ranked: list[str] = []
-        for words in self._queries(query, known):
+        for words in self._queries(known):
             text = yield Move(thought=thought, call=ToolCall(name="search", arguments={"query": words}))
             thought = ""
             shown += [page for page in self._read(text) if page not in shown]
             ranked = self._ranked(query, known, shown)
             if ranked and self._score(ranked[0], known, shown) == len(known):
                 break
-        return ranked
+        return [self._spelled(entity, shown) for entity in ranked]
 
-    def _queries(self, query: Query, known: Sequence[tuple[Clue, str]]) -> Iterator[str]:
+    def _called(self, name: str, type: str) -> list[str]:
+        """The entity of the type that has this name, if there is one."""
+        found = self._named.get(name) or self._named.get(name[:1].lower() + name[1:]) or []
+        return [entity for entity in found if self.world.entities[entity].type == type][:1]
+
+    def _queries(self, known: Sequence[Known]) -> Iterator[str]:
         """What to search for, most promising first: all names at once, then each subject whose page must say it."""
-        names = list(dict.fromkeys(self.name(end) for _, end in known))
-        inverse = [(clue, end) for clue, end in known if clue.inverse]
-        about = list(dict.fromkeys(word for clue, _ in inverse for word in self._key_words(clue)))
+        names = list(dict.fromkeys(k.name for k in known))
+        inverse = [k for k in known if k.clue.inverse]
+        about = list(dict.fromkeys(word for k in inverse for word in self._key_words(k.clue)))
         queries = [" ".join([*names, *about[:2]])]
         if inverse and len(known) > 1:
-            queries += [" ".join([self.name(end), *self._key_words(clue)[:2]]) for clue, end in inverse]
-        elif not inverse:
-            queries += [" ".join([*names, query.type])]
-            queries += [" ".join(names[1:]), " ".join(names[:-1])] if len(names) > 2 else []
+            queries += [" ".join([k.name, *self._key_words(k.clue)[:2]]) for k in inverse]
+        elif len(names) > 2:
+            queries += [" ".join(names[1:])]
         yield from list(dict.fromkeys(q for q in queries if q))[:SEARCHES]
 
     def _key_words(self, clue: Clue) -> list[str]:
@@ -144,23 +153,23 @@ class Oracle:
                     break
         return pages
 
-    def _ranked(self, query: Query, known: Sequence[tuple[Clue, str]], shown: Sequence[Shown]) -> list[str]:
+    def _ranked(self, query: Query, known: Sequence[Known], shown: Sequence[Shown]) -> list[str]:
         """Entities of the asked type that pages are about or mention, those that fit more clues first."""
-        given = {end for _, end in known}
+        given = {k.entity for k in known}
         candidates = dict.fromkeys(page.entity for page in shown)
         for page in shown:
             candidates.update(dict.fromkeys(self._mentioned(page.text)))
         of_type = [e for e in candidates if self.world.entities[e].type == query.type and e not in given]
         return sorted(of_type, key=lambda e: -self._score(e, known, shown))
 
-    def _score(self, entity: str, known: Sequence[tuple[Clue, str]], shown: Sequence[Shown]) -> int:
+    def _score(self, entity: str, known: Sequence[Known], shown: Sequence[Shown]) -> int:
         return sum(
             any(
-                page.entity == (end if clue.inverse else entity)
-                and (entity if clue.inverse else end) in self._mentioned(page.text)
+                page.entity == (k.entity if k.clue.inverse else entity)
+                and (entity if k.clue.inverse else k.entity) in self._mentioned(page.text)
                 for page in shown
             )
-            for clue, end in known
+            for k in known
         )
 
     def _mentioned(self, text: str) -> list[str]:
@@ -182,7 +191,7 @@ class Oracle:
 
 def plain(name: str) -> str:
     """A name without its article: "the Gambia" is "Gambia" in a query and in an answer."""
-    return name.removeprefix("the ")
+    return re.sub(r"^(?:the|an?) (?=.)", "", name)
 
 
 def content_words(grammar: str) -> list[str]:
