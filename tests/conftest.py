@@ -1,3 +1,3 @@
 """Fixtures that more than one package uses."""
 
-pytest_plugins = ["tests.s3"]
+pytest_plugins = ["tests.engines", "tests.prefects", "tests.s3"]

@@ -1,0 +1,91 @@
+"""The command line: what a user types wrong ends in one line that says what to do, and exit code 0 means success."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.cli import app
+from flows.cli.console import run
+
+COMMANDS = [["world", "build"], ["world", "show"], ["policy", "build"], ["curate"], ["show"], ["replay"], ["grade"], ["demo"]]
+
+
+def touchstone(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", "from flows.cli import main; main()", *arguments], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(command: list[str]) -> None:
+    result = CliRunner().invoke(app, [*command, "--help"])
+    assert result.exit_code == 0
+    assert "Example:" in result.output
+    assert f"touchstone {' '.join(command)}" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["curate", "poetry"], "family='poetry'"),
+        (["curate", "math", "--candidates", "0"], "candidates=0"),
+        (["curate", "math", "--candidates", "-3"], "candidates=-3"),
+        (["curate", "math", "--candidates", "5", "--accept", "5"], "exclude each other"),
+        (["show", "abc", "--release", "no-such-release"], "no-such-release"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_bad_setting_is_one_line_that_names_it(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_STORE", str(tmp_path))
+    with pytest.raises(SystemExit) as stopped:
+        run(lambda: app(arguments, standalone_mode=False))
+    assert stopped.value.code == 1
+    message = capsys.readouterr().err
+    assert says in message
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) == 1
+
+
+def test_an_unknown_config_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "c.json"
+    config.write_text('{"candidats": 5}')
+    with pytest.raises(SystemExit):
+        run(lambda: app(["curate", "math", "--config", str(config)], standalone_mode=False))
+    assert "candidats=5: Extra inputs are not permitted" in capsys.readouterr().err
+
+
+def test_grade_prints_verdicts_and_fails_on_a_wrong_one(tmp_path: Path) -> None:
+    cases = tmp_path / "cases.jsonl"
+    gold = {"kind": "number", "value": "42"}
+    cases.write_text(
+        "\n".join(
+            json.dumps({"answer_spec": gold, "text": text, "verdict": verdict})
+            for text, verdict in [("<answer>42</answer>", "right"), ("<answer>41</answer>", "wrong")]
+        )
+    )
+    good = CliRunner().invoke(app, ["grade", str(cases), "--json"])
+    assert good.exit_code == 0
+    assert [case["verdict"] for case in json.loads(good.stdout)] == ["right", "wrong"]
+    cases.write_text(json.dumps({"answer_spec": gold, "text": "<answer>41</answer>", "verdict": "right"}))
+    assert CliRunner().invoke(app, ["grade", str(cases)]).exit_code == 1
+
+
+def test_a_bad_case_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text('{"answer_spec": {"kind": "number", "value": "1"}, "text": "1"}\n{"text": "1"}\n')
+    with pytest.raises(SystemExit):
+        run(lambda: app(["grade", str(cases)], standalone_mode=False))
+    assert f"{cases}:2: is no case: answer_spec" in capsys.readouterr().err
+
+
+def test_the_installed_command_exits_nonzero_with_one_line() -> None:
+    done = touchstone("curate", "poetry")
+    assert done.returncode == 1
+    assert "family='poetry'" in done.stderr
+    assert "Traceback" not in done.stderr
