@@ -88,14 +88,14 @@ def funnel(run: Run, done: Sequence[int]) -> list[FunnelStep]:
     """One step a filter, after one for the generator: candidates tried, and misses by reason. What one keeps the next sees."""
     candidates = [c for batch in done for c in run.read("candidates", batch, CANDIDATES)]
     misses = Counter(c.miss for c in candidates if c.task is None)
-    made = len(candidates) - misses.total()
+    broken = sum(n for miss, n in misses.items() if miss.startswith(stages.BROKE))
     steps = [
         FunnelStep(
             filter="generate",
             seen=len(candidates),
-            kept=made,
-            rejected=misses.total(),
-            failed=0,
+            kept=len(candidates) - misses.total(),
+            rejected=misses.total() - broken,
+            failed=broken,
             undecided=0,
             reasons=dict(misses.most_common()),
         )

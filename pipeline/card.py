@@ -21,15 +21,15 @@ COLUMNS = {
 
 
 def card(manifest: Manifest) -> str:
-    """The README.md of a release. Depends on the manifest alone."""
-    return f"{_front_matter(manifest)}\n\n{page(manifest, f'path/to/{manifest.version}')}"
+    """The README.md of a release. Depends on the manifest alone, so it does not know where the release lies."""
+    return f"{_front_matter(manifest)}\n\n{page(manifest, f'path/to/{manifest.version}')}\n"
 
 
 def page(manifest: Manifest, url: str) -> str:
-    """The card as a person reads it, with the lines that load the release at `url`."""
+    """The card's text for a release at `url`, a local folder or an `s3://` address, with lines that load it from there."""
     families = _families(manifest)
     sections = [
-        f"# Touchstone release {manifest.version}\n\n{_summary(manifest, families)}",
+        f"# Touchstone release {manifest.version}\n\n{_summary(manifest)}",
         f"## Load\n\n{_loading(manifest, families[0], url)}",
         f"## Columns\n\n{_table(('column', 'meaning'), ((f'`{c}`', m) for c, m in COLUMNS.items()))}",
         *(f"## Funnel of {f}\n\n{_funnel(manifest.funnel.get(f, ()))}" for f in families),
@@ -37,7 +37,7 @@ def page(manifest: Manifest, url: str) -> str:
         f"## Where it comes from\n\n{_origin(manifest)}",
         f"## Known limits\n\n{_limits(manifest)}",
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(sections)
 
 
 def _families(manifest: Manifest) -> list[str]:
@@ -70,9 +70,9 @@ def _licence(manifest: Manifest) -> str:
     return "cc-by-4.0" if "CC BY" in licences else "apache-2.0"
 
 
-def _summary(manifest: Manifest, families: Sequence[str]) -> str:
+def _summary(manifest: Manifest) -> str:
     rows = []
-    for family in families:
+    for family in _families(manifest):
         for split, shards in _by_split(manifest, family).items():
             guess = manifest.guess.get(f"{family}/{split}")
             rows.append((family, split, sum(s.rows for s in shards), "" if guess is None else f"{guess:.1%}"))
@@ -84,19 +84,26 @@ def _summary(manifest: Manifest, families: Sequence[str]) -> str:
 
 
 def _loading(manifest: Manifest, family: str, url: str) -> str:
-    shards = next(iter(_by_split(manifest, family).values()))
-    return f"""```python
-from datasets import load_dataset
+    first = next(iter(_by_split(manifest, family).values()))[0]
+    by_name = f"""from pipeline.release import load
 
-load_dataset("{url}", "{family}")  # a local copy
-load_dataset("parquet", data_files="{url}/{shards[0].path}")  # one file, also of an s3:// URL with storage_options
+release = load("{url}")  # every file is compared with the manifest
+load_dataset("parquet", data_files=release.data_files("{family}"), storage_options=release.store.storage_options)"""
+    if url.startswith("s3://"):
+        code = f"from datasets import load_dataset\n{by_name}"
+    else:
+        code = f"""from datasets import load_dataset
+
+load_dataset("{url}", "{family}")
+load_dataset("parquet", data_files="{url}/{first.path}")  # or one file
 ```
 
-```python
-from pipeline.release import load
+From a bucket, or to have the files checked first:
 
-release = load("{url}")  # local or s3://; every file is compared with the manifest
-release.data_files("{family}"), release.store.storage_options  # for load_dataset("parquet", ...) on s3://
+```python
+{by_name}"""
+    return f"""```python
+{code}
 ```
 
 Load one version, never the folder `releases/` above it: `datasets` would mix the versions it finds there.

@@ -5,10 +5,12 @@ stopped a run, starting it again with an equal config goes on where it was and e
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -16,13 +18,15 @@ from infra.journal import Journal
 from infra.store import Store
 from pipeline import assemble, passn, release, stages
 from pipeline.corpora import World, load_world
-from pipeline.families import generator
+from pipeline.families import Generator, generator
 from pipeline.filters import FUNNEL
 from pipeline.runs import Origin, Run
 from pipeline.sampling import together
 from pipeline.solver import Solver
 from schemas.config import CurateConfig, Served
 from schemas.task import Family
+
+log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told (stage, done, total), in tasks."""
@@ -37,6 +41,8 @@ ARMS: dict[Family, dict[Literal["probe", "measure"], Arm]] = {
 
 ABOUT_A_WORLD: frozenset[Family] = frozenset({"hard_search"})
 ASKED = ("probe", "measure")
+
+_LOADING = threading.Lock()
 
 AT_ONCE = 2
 """Batches a stage works on together, so that one's stragglers do not leave the engine idle."""
@@ -94,12 +100,31 @@ async def curate(
                     await work(stage, run, todo)
             if _enough(run, progress):
                 break
+        else:
+            if config.accept is not None:
+                log.warning("accept=%d: not reached with %d candidates", config.accept, config.most_candidates)
     return run
 
 
 def corpus(config: CurateConfig, cache: Path) -> World | None:
-    """The world that a config's family asks about, built or loaded under `cache`; `None` for a family that needs none."""
-    return load_world(config.world, cache) if config.family in ABOUT_A_WORLD else None
+    """The world that a config's family asks about, built or loaded under `cache`; `None` for a family that needs none.
+
+    Stages that run as threads of one process share it.
+    """
+    if config.family not in ABOUT_A_WORLD:
+        return None
+    with _LOADING:
+        return _loaded(config.world, cache)
+
+
+@lru_cache(maxsize=1)
+def _loaded(world: str, cache: Path) -> World:
+    return load_world(world, cache)
+
+
+@lru_cache(maxsize=2)
+def _generator(config: CurateConfig, world: World | None) -> Generator:
+    return generator(config, world)
 
 
 def served_for(stage: str, run: Run, batches: Sequence[int]) -> Served | None:
@@ -112,7 +137,7 @@ def served_for(stage: str, run: Run, batches: Sequence[int]) -> Served | None:
 def start(config: CurateConfig, world: World | None, runs: Path) -> Run:
     """The run of this config on this world and this version of the filters, new or as it was left."""
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
-    origin = Origin(generator=generator(config, world).version, filters=filters)
+    origin = Origin(generator=_generator(config, world).version, filters=filters)
     if world is not None:
         origin = origin.model_copy(update={"world": world.name, "world_hash": world.hash, "sources": world.sources})
     return Run.create(runs, config, origin)
@@ -153,7 +178,7 @@ class Here:
         match stage:
             case "generate":
                 bar = _Bar(self._progress, stage, sum(len(stages.indices(run, batch)) for batch in batches))
-                make = generator(run.config, self._world)
+                make = _generator(run.config, self._world)
                 await _a_few_at_once(batches, lambda b: asyncio.to_thread(stages.generate, run, b, make, bar))
             case "screen":
                 bar = _Bar(self._progress, stage, sum(len(stages.tasks(run, batch)) for batch in batches))

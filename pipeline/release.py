@@ -323,13 +323,14 @@ def _problems(release: Release) -> Iterator[str]:
         yield "README.md is missing"
     for shard in (*manifest.shards, *manifest.ledgers):
         try:
-            found = release.store.digest(shard.path)
+            data = release.store.get(shard.path)
         except KeyMissing:
             yield f"{shard.path} is missing"
             continue
+        found = measure(data)
         if found.bytes != shard.bytes:
             yield f"{shard.path} has {found.bytes} bytes instead of {shard.bytes}"
         elif found.sha256 != shard.sha256:
             yield f"{shard.path} was changed after it was written"
-        elif (rows := pq.read_metadata(BytesIO(release.store.get(shard.path))).num_rows) != shard.rows:
+        elif (rows := pq.read_metadata(BytesIO(data)).num_rows) != shard.rows:
             yield f"{shard.path} has {rows} rows instead of {shard.rows}"

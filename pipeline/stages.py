@@ -31,6 +31,8 @@ LEFT_BY = {
     "measure": "certificates/measure",
 }
 """The file whose presence says that a stage is done with a batch; written last."""
+BROKE = "failed: "
+"""How the reason of a miss begins that an error in the generator made."""
 
 Advance = Callable[[], object]
 
@@ -67,7 +69,7 @@ def _candidate(generator: Generator, seed: int, index: int) -> Candidate:
     except TouchstoneError:
         raise
     except Exception as error:
-        made = Miss(reason=f"failed: {type(error).__name__}")
+        made = Miss(reason=f"{BROKE}{type(error).__name__}")
     return Candidate(index=index, miss=made.reason) if isinstance(made, Miss) else Candidate(index=index, task=made)
 
 

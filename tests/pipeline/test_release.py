@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from infra.store import KeyExists, Store
+from pipeline.card import page
 from pipeline.release import (
     MANIFEST,
     BrokenRelease,
@@ -371,13 +372,22 @@ def test_the_card_says_what_a_user_must_know(disk):
         assert f"| `{column}` |" in card
 
 
-def test_the_snippet_of_the_card_runs(disk, tmp_path, monkeypatch):
+def snippets(text: str) -> str:
+    return "\n".join(block.split("```")[0] for block in text.split("```python\n")[1:])
+
+
+def test_the_lines_of_the_card_load_the_release(disk, tmp_path, monkeypatch):
     release = publish(disk, [part()])
-    card = release.store.get("README.md").decode()
-    snippet = card.split("```python\n")[1].split("```")[0].replace("path/to/" + release.version, release.url)
-    snippet = snippet.replace("path/to", release.url)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
-    exec(snippet)
+    code = snippets(release.store.get("README.md").decode())
+    assert code.count("load_dataset(") == 3
+    exec(code.replace(f"path/to/{release.version}", release.url))
+
+
+def test_the_lines_of_a_page_load_the_release_from_where_it_lies(store, tmp_path, monkeypatch):
+    release = publish(store, [part()])
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hf"))
+    exec(snippets(page(release.manifest, release.url)))
 
 
 def test_a_key_with_other_content_is_never_replaced(disk):
