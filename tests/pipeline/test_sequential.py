@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.sequential import (
@@ -27,6 +27,7 @@ def bands(draw: st.DrawFn) -> KeepBand:
     return KeepBand(n=n, low=low, high=draw(st.integers(low, n)))
 
 
+@settings(deadline=None)
 @given(bands(), st.data())
 def test_curtailment_gives_the_verdict_of_all_samples(band: KeepBand, data: st.DataObject) -> None:
     samples = data.draw(st.lists(st.booleans(), min_size=band.n, max_size=band.n))
@@ -36,6 +37,7 @@ def test_curtailment_gives_the_verdict_of_all_samples(band: KeepBand, data: st.D
     assert curtailed(band.n, sum(samples), band) == full
 
 
+@settings(deadline=None)
 @given(bands(), st.data())
 def test_waves_never_pass_the_full_number_of_samples_and_always_end(band: KeepBand, data: st.DataObject) -> None:
     rule, n, s = Band(band), 0, 0
