@@ -4,6 +4,7 @@ Run as a module it is that worker: a line of JSON in, a line of JSON out (see `w
 """
 
 import json
+import math
 import resource
 import sys
 from typing import Any
@@ -108,9 +109,9 @@ def main(memory: int) -> None:
     print("{}", flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        # Should the parent die without killing us, the kernel ends an endless computation.
-        spent = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))
-        resource.setrlimit(resource.RLIMIT_CPU, (spent + 2 * int(request["seconds"]) + 2, resource.RLIM_INFINITY))
+        # The kernel ends an endless computation, in C code too and also if nobody is left to kill us.
+        spent = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(spent + request["seconds"]), resource.RLIM_INFINITY))
         try:
             reply = _answer(request)
         except MemoryError:

@@ -78,7 +78,7 @@ def _joined(text: str, spans: list[Span]) -> str | None:
     parts = [text[spans[-1][1] : spans[-1][2]]]
     for before, after in zip(reversed(spans[:-1]), reversed(spans[1:]), strict=True):
         between = text[before[3] : after[0]]
-        if not _JOINT.fullmatch(between):
+        if len(between) > 20 or not _JOINT.fullmatch(between):
             break
         parts[:0] = [text[before[1] : before[2]], between]
     return "".join(parts).strip()
@@ -89,7 +89,7 @@ def _bare(answer: str) -> str:
     previous = None
     while answer != previous:
         previous = answer
-        answer = answer.strip().removesuffix(".").strip()
+        answer = answer.strip().rstrip(".").strip()
         for mark in ("**", "$$", "$", "`", "\\(", "\\["):
             close = {"\\(": "\\)", "\\[": "\\]"}.get(mark, mark)
             inner = answer[len(mark) : -len(close)]

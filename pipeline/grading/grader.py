@@ -2,14 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from fractions import Fraction
 
 from pipeline.grading import collections as several
 from pipeline.grading.dates import readings
 from pipeline.grading.final import final_answer
-from pipeline.grading.numbers import LONGEST, close, is_plain_number, quantity, stripped, without_hedge
+from pipeline.grading.numbers import LONGEST, close, extended, quantity, stripped, without_hedge
 from pipeline.grading.syntax import Unreadable, parse
 from pipeline.grading.text import fold, plain
 from pipeline.grading.units import PLAIN, unit
@@ -49,27 +49,47 @@ def grade(spec: AnswerSpec, text: str) -> Grade:
     Never raises on any text. Algebra beyond plain numbers runs in a killable process; what it cannot settle within its time
     and memory is undecided, with that as the reason.
     """
-    answer = final_answer(text)
-    if answer is None:
-        return _wrong("no_answer")
-    match spec:
-        case EntityAnswer():
-            return _entity(spec, answer)
-        case NumberAnswer():
-            return _number(spec, answer)
-        case DateAnswer():
-            return _date(spec, answer)
-        case ExpressionAnswer():
-            return _expression(spec, answer)
-        case CollectionAnswer():
-            return _interval(spec, answer) if spec.shape == "interval" else _collection(spec, answer)
+    return _grade(spec, text, WORKERS.compare)
 
 
 async def agrade(spec: AnswerSpec, text: str) -> Grade:
-    """`grade`, off the event loop."""
-    if isinstance(spec, EntityAnswer | DateAnswer):
-        return grade(spec, text)
-    return await asyncio.to_thread(grade, spec, text)
+    """`grade`, off the event loop where it needs a process; a plain answer never waits behind one that does."""
+    try:
+        return _grade(spec, text, _no_process)
+    except _ProcessNeeded:
+        return await asyncio.to_thread(grade, spec, text)
+
+
+Table = list[list[str]]
+Compare = Callable[[Sequence[str], Sequence[str], Sequence[str], float | None], Table]
+
+
+class _ProcessNeeded(Exception):
+    pass
+
+
+def _no_process(golds: Sequence[str], texts: Sequence[str], variables: Sequence[str], tolerance: float | None) -> Table:
+    raise _ProcessNeeded
+
+
+def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
+    answer = final_answer(text)
+    if answer is None:
+        return _wrong("no_answer")
+    if isinstance(spec, EntityAnswer):
+        return _entity(spec, answer)
+    if len(answer) > LONGEST:
+        return Grade(verdict=Verdict.UNDECIDED, reason="too_long")
+    match spec:
+        case NumberAnswer():
+            return _number(spec, answer, compare)
+        case DateAnswer():
+            return _date(spec, answer)
+        case ExpressionAnswer():
+            return _expression(spec, answer, compare)
+        case CollectionAnswer():
+            judge = _interval if spec.shape == "interval" else _collection
+            return judge(spec, answer, compare)
 
 
 def _entity(spec: EntityAnswer, answer: str) -> Grade:
@@ -82,7 +102,7 @@ def _entity(spec: EntityAnswer, answer: str) -> Grade:
     return _wrong("other_name")
 
 
-def _number(spec: NumberAnswer, answer: str) -> Grade:
+def _number(spec: NumberAnswer, answer: str, compare: Compare) -> Grade:
     gold = Fraction(spec.value)
     asked = unit(plain(spec.unit or ""))
     if spec.tolerance is not None:
@@ -104,7 +124,7 @@ def _number(spec: NumberAnswer, answer: str) -> Grade:
         return RIGHT if close(value, gold, spec.tolerance) else _wrong("other_number")
     if asked.dimension == "" and asked != PLAIN:
         gold *= asked.factor
-    return _algebra(str(gold), stripped(answer), (), spec.tolerance)
+    return _algebra(str(gold), stripped(answer), (), spec.tolerance, compare)
 
 
 def _date(spec: DateAnswer, answer: str) -> Grade:
@@ -120,34 +140,29 @@ def _date(spec: DateAnswer, answer: str) -> Grade:
     return _wrong("less_precise" if found[0].covers(gold) else "other_date")
 
 
-def _expression(spec: ExpressionAnswer, answer: str) -> Grade:
+def _expression(spec: ExpressionAnswer, answer: str, compare: Compare) -> Grade:
     text = answer
     if "=" not in spec.value:
         named = _NAMED_FUNCTION.match(text)
         if named and named[0].split("=")[0].strip() not in spec.variables:
             text = text[named.end() :]
-    return _algebra(spec.value, text, spec.variables, None)
+    return _algebra(spec.value, text, spec.variables, None, compare)
 
 
-def _algebra(gold: str, text: str, variables: tuple[str, ...], tolerance: float | None) -> Grade:
-    checked = _table([gold], [text], variables, tolerance)
+def _algebra(gold: str, text: str, variables: tuple[str, ...], tolerance: float | None, compare: Compare) -> Grade:
+    checked = _table([gold], [text], variables, tolerance, compare)
     if isinstance(checked, Grade):
         return checked
-    return _verdict(checked[0][0])
-
-
-def _verdict(cell: str) -> Grade:
+    cell = checked[0][0]
     if cell == "equal":
         return RIGHT
     return Grade(verdict=Verdict.UNDECIDED, reason=cell) if cell == "unproved" else _wrong(cell)
 
 
 def _table(
-    golds: Sequence[str], texts: Sequence[str], variables: tuple[str, ...] = (), tolerance: float | None = None
-) -> list[list[str]] | Grade:
+    golds: Sequence[str], texts: Sequence[str], variables: tuple[str, ...], tolerance: float | None, compare: Compare
+) -> Table | Grade:
     """Every gold against every text, or the grade that ends it: unreadable text is wrong before any process is asked."""
-    if max(map(len, texts), default=0) > LONGEST:
-        return Grade(verdict=Verdict.UNDECIDED, reason="too_long")
     try:
         for text in texts:
             for side in text.split("="):
@@ -155,20 +170,20 @@ def _table(
     except Unreadable:
         return _wrong("unreadable")
     try:
-        return WORKERS.compare(golds, texts, variables, tolerance)
+        return compare(golds, texts, variables, tolerance)
     except Undecided as doubt:
         return Grade(verdict=Verdict.UNDECIDED, reason=str(doubt))
 
 
-def _equalities(golds: Sequence[str], texts: Sequence[str]) -> list[list[str]] | Grade:
-    """`_table`, without a process where all are plain numbers."""
-    if all(is_plain_number(t) for t in (*golds, *texts)):
-        values = [[q.value for t in side if (q := quantity(t))] for side in (golds, texts)]
-        return [["equal" if g == v else "different" for v in values[1]] for g in values[0]]
-    return _table(golds, texts)
+def _equalities(golds: Sequence[str], texts: Sequence[str], compare: Compare) -> Table | Grade:
+    """`_table`, without a process where all are plain numbers or infinite."""
+    left, right = [extended(g) for g in golds], [extended(t) for t in texts]
+    if None not in left and None not in right:
+        return [["equal" if g == t else "different" for t in right] for g in left]
+    return _table(golds, texts, (), None, compare)
 
 
-def _collection(spec: CollectionAnswer, answer: str) -> Grade:
+def _collection(spec: CollectionAnswer, answer: str, compare: Compare) -> Grade:
     found = several.items(answer, spec.shape)
     if found is None:
         return _wrong("other_shape")
@@ -177,7 +192,7 @@ def _collection(spec: CollectionAnswer, answer: str) -> Grade:
         return _wrong("other_length")
     if not found or not spec.items:
         return RIGHT if not found and not spec.items else _wrong("other_length")
-    table = _equalities(spec.items, found)
+    table = _equalities(spec.items, found, compare)
     if isinstance(table, Grade):
         return table
     if ordered:
@@ -200,7 +215,7 @@ def _worst(cells: Sequence[str]) -> Grade:
     return Grade(verdict=Verdict.UNDECIDED, reason="unproved") if only_doubts else _wrong("other_members")
 
 
-def _paired(table: list[list[str]]) -> list[str]:
+def _paired(table: Table) -> list[str]:
     """A cell for each gold of a multiset, each text used once; equality is transitive, so greedy pairing is exact."""
     free = set(range(len(table[0])))
     cells = []
@@ -213,13 +228,13 @@ def _paired(table: list[list[str]]) -> list[str]:
     return cells
 
 
-def _interval(spec: CollectionAnswer, answer: str) -> Grade:
+def _interval(spec: CollectionAnswer, answer: str, compare: Compare) -> Grade:
     found = several.interval(answer)
     if found is None:
         return _wrong("other_shape")
     low, high = spec.items
     gold = several.Interval(low, high, spec.closed)
-    table = _equalities((low, high), (found.low, found.high))
+    table = _equalities((low, high), (found.low, found.high), compare)
     if isinstance(table, Grade):
         return table
     ends = _worst([table[0][0], table[1][1]])

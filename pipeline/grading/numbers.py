@@ -23,6 +23,7 @@ _QUANTITY = re.compile(
 )
 _MAGNITUDES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _ASSIGNED = re.compile(r"^\(?[a-zA-Z](?:_\w+|\([a-zA-Z]\))?\)?\s*=(?!=)\s*|^=\s*")
+_INFINITY = re.compile(r"([+-]?)\s*\\?(?:oo|infty|infinity|inf)")
 _ROUGHLY = re.compile(r"^(?:about|around|approximately|approx\.?|roughly|≈|~|\\approx)\s*", re.IGNORECASE)
 
 
@@ -79,9 +80,13 @@ def _value(match: re.Match[str]) -> Fraction | None:
     return -value if match["sign"] == "-" else value
 
 
-def is_plain_number(text: str) -> bool:
+def extended(text: str) -> Fraction | float | None:
+    """A plain number exactly, an infinity as a float, `None` for anything else."""
+    infinite = _INFINITY.fullmatch(plain(text))
+    if infinite:
+        return float(f"{infinite[1]}inf")
     found = quantity(text)
-    return found is not None and found.unit == PLAIN
+    return found.value if found is not None and found.unit == PLAIN else None
 
 
 def without_hedge(text: str) -> str:

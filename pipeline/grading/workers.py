@@ -1,7 +1,7 @@
 """Worker processes for algebra, which are killed when they overrun.
 
 Invariants: a worker serves one request at a time; at most `SIZE` live at once; one that overran, ran out of memory or died
-is killed and reaped before its caller returns; none outlives this process by more than its processor-time limit.
+is reaped before its caller returns; none outlives this process by more than its limit of processor time.
 """
 
 import atexit
@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 SIZE = 2
-DEADLINE = 5.0
-"""Seconds for one comparison."""
+DEADLINE = 4.0
+"""Seconds of processor time for one comparison; a verdict must not hang on how busy the machine is."""
+PATIENCE = 5
+"""Seconds of waiting for each of them, at most."""
 MEMORY = 512 * 2**20
 """Bytes a worker may grow beyond what it needs to start."""
 START_DEADLINE = 120.0
@@ -111,12 +114,13 @@ class Workers:
             healthy = False
             try:
                 worker.send(request)
-                reply = worker.receive(seconds)
+                reply = worker.receive(seconds * PATIENCE)
                 healthy = reply.get("error") != "memory"
             except TimeoutError:
                 raise Undecided("timeout") from None
             except (EOFError, BrokenPipeError):
-                raise Undecided("crashed") from None
+                overran = worker.process.wait() == -signal.SIGXCPU
+                raise Undecided("timeout" if overran else "crashed") from None
             finally:
                 if healthy:
                     with self._lock:

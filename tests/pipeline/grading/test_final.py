@@ -31,8 +31,10 @@ def test_the_answer_a_text_ends_on_is_read(text: str, answer: str | None) -> Non
     assert final_answer(text) == answer
 
 
-@pytest.mark.parametrize("unit", ["<answer>", "\\boxed{", "{", "the answer is ", "\\", "</answer>", "**"])
+@pytest.mark.parametrize(
+    "unit", ["<answer>", "\\boxed{", "{", "the answer is ", "\\", "</answer>", "**", ".", "<answer></answer>,,,,,"]
+)
 def test_reading_takes_linear_time_on_hostile_repetition(unit: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     final_answer(unit * 50_000)
-    assert time.monotonic() - started < 3
+    assert time.process_time() - started < 3

@@ -22,10 +22,10 @@ def test_a_power_tower_is_undecided_within_its_deadline_and_the_next_hundred_gra
     started = time.monotonic()
     verdict = grade(SEVEN, TOWER)
     assert verdict.verdict is Verdict.UNDECIDED and verdict.reason in {"timeout", "memory", "crashed"}
-    assert time.monotonic() - started < 15
-    started = time.monotonic()
+    assert time.monotonic() - started < 4 * 5 + 5  # its processor time, waited for with patience
+    worked = time.process_time()
     assert all(grade(SEVEN, r"\sqrt{49}").verdict is Verdict.RIGHT for _ in range(100))
-    assert time.monotonic() - started < 20
+    assert time.process_time() - worked < 2
     assert psutil.Process().memory_info().rss - before < 50 * 2**20
 
 

@@ -146,6 +146,14 @@ def _ask_factors(p: Parameters, rng: Random) -> str:
     )
 
 
+def _draw_factors(rng: Random) -> Parameters:
+    """The first item with three prime factors or more; a prime would be its own answer."""
+    while True:
+        parameters = FACTORS.draw(rng)
+        if parameters["answer"].count("×") >= 2:
+            return parameters
+
+
 def _factors(p: Parameters) -> AnswerSpec:
     return numbers("multiset", sorted(int(f) for f in p["answer"].split("×")))
 
@@ -236,7 +244,7 @@ TEMPLATES = (
     Template(
         "gym_prime_factorization",
         "integers",
-        FACTORS.draw,
+        _draw_factors,
         _ask_factors,
         _factors,
         _factors_by_sieve,

@@ -163,10 +163,10 @@ def _slip_discount(p: Parameters) -> list[NearMiss]:
 
 def _draw_ages(rng: Random) -> Parameters:
     return {
-        "child": rng.randint(3, 14),
+        "child": rng.randint(3, 20),
         "times": rng.randint(2, 5),
-        "older": rng.randint(2, 15),
-        "years": rng.randint(2, 25),
+        "older": rng.randint(2, 30),
+        "years": rng.randint(2, 30),
     }
 
 
