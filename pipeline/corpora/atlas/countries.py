@@ -1,7 +1,6 @@
 """Countries and territories: GeoNames and the Factbook joined by FIPS code, kept where they agree."""
 
 import re
-from collections import Counter
 from typing import Any
 
 from pipeline.corpora.atlas.draft import Draft, agree, plain, slug
@@ -296,7 +295,3 @@ def _the(region: str) -> str:
 def folded(name: str) -> str:
     """A place name for comparison: no accents, "St." and "Saint" alike, no bracketed part."""
     return slug(re.sub(r"\bSt\b\.?", "Saint", re.sub(r"\s*\([^()]*\)", "", plain(name))))
-
-
-def most_common(counter: Counter[str]) -> str:
-    return min(counter, key=lambda k: (-counter[k], k))

@@ -21,6 +21,7 @@ def _named(subject: str, relation: str) -> set[str]:
     return {world.entities[o].title for o in world.objects(subject, relation) if isinstance(o, str)}
 
 
+@pytest.mark.timeout(900)  # builds the atlas where the store has none yet
 def test_it_has_25000_pages_40_relations_and_100000_facts() -> None:
     world = atlas()
     assert len(world.documents) >= 25_000
@@ -133,6 +134,7 @@ def test_the_page_of_niger_reads_as_english() -> None:
     assert "Niger has an area of 1,267,000 km²." in lines
 
 
+@pytest.mark.timeout(900)
 def test_equal_packages_give_an_equal_hash_in_a_fresh_process() -> None:
     code = "from pipeline.corpora.atlas import compile_atlas; print(compile_atlas().hash)"
     fresh = subprocess.run(
