@@ -71,6 +71,8 @@ def vllm_command(model: LocalModel, badge: str, port: int, options: EngineOption
         command += ["--max-model-len", str(options.max_model_len)]
     if _on_gpu():
         return [*command, "--gpu-memory-utilization", str(options.gpu_memory)]
+    # A prompt prefilled in pieces rewinds its request's random generator, which a CPU generator cannot: the server would die.
+    command += ["--no-enable-chunked-prefill"]
     return [*command, "--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.2"]
 
 
