@@ -5,7 +5,7 @@ not run raises; it never leaves an empty file for it.
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from pipeline import funnel, passn
 from pipeline.census import Census
@@ -14,7 +14,7 @@ from pipeline.families import Generator, Miss
 from pipeline.filters import FUNNEL, Filter, Resources
 from pipeline.passn import pass_at_n
 from pipeline.runs import Run
-from pipeline.sampling import Sampler
+from pipeline.sampling import Sampler, SolverDown
 from pipeline.solver import Solver
 from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT
 from schemas.certificate import Certificate, Outcome
@@ -33,6 +33,8 @@ LEFT_BY = {
 """The file whose presence says that a stage is done with a batch; written last."""
 BROKE = "failed: "
 """How the reason of a miss begins that an error in the generator made."""
+WITNESSES = 3
+"""Tasks that must all fail before the solver is called down: one or two may have their own reason, and would block a run."""
 
 Advance = Callable[[], object]
 
@@ -96,10 +98,20 @@ async def measure(run: Run, batch: int, solver: Solver, advance: Advance = lambd
     results = await pass_at_n(
         waiting(run, batch, "measure"), solver, config.keep, config.seed, config.concurrency, advance
     )
+    _refuse_outage(solver.name, [m.certificate for m in results])
     rows = [Kept(task=m.task, difficulty=(m.difficulty,)) for m in results]
     run.write("attempts", batch, ATTEMPTS.pack(t for m in results for t in m.trajectories))
     run.write("measured", batch, KEPT.pack(rows))
     run.write("certificates/measure", batch, CERTIFICATES.pack(m.certificate for m in results))
+
+
+def _refuse_outage(solver: str, certificates: Sequence[Certificate]) -> None:
+    """A batch on which a solver failed altogether is not done: its tasks are not at fault, and a later try may measure them."""
+    if len(certificates) >= WITNESSES and all(c.outcome is Outcome.FAILED for c in certificates):
+        raise SolverDown(
+            f"{solver}: failed on all {len(certificates)} tasks of a batch, the last time with '{certificates[-1].reason}'; "
+            "see the server's log and run again, nothing done is repeated"
+        )
 
 
 def pass_by(run: Run, batch: int, stage: str) -> None:
@@ -117,6 +129,8 @@ async def _judge(run: Run, batch: int, stage: str, given: Resources, advance: Ad
     written: list[Certificate] = []
     for i, filter in enumerate(filters(run.config.family, stage)):
         certificates = await funnel.run(filter, left, given, advance if i == 0 else lambda: None)
+        if given.closed_book is not None:
+            _refuse_outage(given.closed_book.solver.name, certificates)
         left = [task for task, c in zip(left, certificates, strict=True) if c.outcome is Outcome.KEEP]
         written += certificates
     run.write(LEFT_BY[stage], batch, CERTIFICATES.pack(written))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -244,25 +245,25 @@ def test_another_solver_in_the_middle_of_a_run_is_refused(first, tmp_path):
         go(tmp_path)
 
 
-def test_a_solver_that_is_down_ends_the_run_and_what_was_done_stays(first, tmp_path):
-    prime(tmp_path, first)
+class Down:
+    """Refuses every connection."""
 
-    class Down:
-        arm, name = "closed_book", "down@1"
+    arm, name = "closed_book", "down@1"
 
-        async def __call__(self, task, seed):
-            raise ConnectionError("refused")
+    async def __call__(self, task, seed):
+        raise ConnectionError("refused")
 
-    def open_down(*_, **__):
-        from contextlib import nullcontext
 
-        return nullcontext(Down())
-
-    work = Here(WORLD, open_down)
+@pytest.mark.parametrize("concurrency", [2, 1000])
+def test_a_solver_that_is_down_ends_the_run_and_what_was_done_stays(first, tmp_path, concurrency):
+    """At 2 slots the 32 broken attempts in a row tell; at 1000 too few attempts are made for that, and all tasks fail."""
+    config = CONFIG.model_copy(update={"concurrency": concurrency})
+    prime(tmp_path, first, config)
+    work = Here(WORLD, lambda *_, **__: nullcontext(Down()))
     store = Store(str(tmp_path / "store"))
-    with pytest.raises(SolverDown, match="ConnectionError: refused"):
-        asyncio.run(curate(CONFIG, world=WORLD, runs=tmp_path / "runs", store=store, work=work))
-    run = start(CONFIG, WORLD, tmp_path / "runs")
+    with pytest.raises(SolverDown, match=r"down@1: (\d+ attempts in a row broke|failed on all \d+ tasks).*refused"):
+        asyncio.run(curate(config, world=WORLD, runs=tmp_path / "runs", store=store, work=work))
+    run = start(config, WORLD, tmp_path / "runs")
     assert all(run.has("certificates/screen", batch) for batch in stages.batches(run))
     assert not any(run.has("certificates/probe", batch) for batch in stages.batches(run))
 
