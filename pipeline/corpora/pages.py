@@ -68,7 +68,7 @@ def say_number(value: float, unit: str | None) -> str:
 
 def say_band(low: float | None, high: float | None, unit: str | None) -> str:
     """An interval where a sentence would have its number: "between 1 and 2 km²", "3 km² or more", "1901 or earlier"."""
-    more, less = ("later", "earlier") if unit == "year" else ("more", "less")
+    more, less = {"year": ("later", "earlier"), "people": ("more", "fewer")}.get(unit or "", ("more", "less"))
     if low is not None and high is not None:
         first, last = say_number(low, "year" if unit == "year" else None), say_number(high, unit)
         return f"{'a year ' if unit == 'year' else ''}between {first} and {last}"

@@ -1,5 +1,6 @@
 """The family itself: plan, draw, obfuscate, prove, say, read back."""
 
+import math
 import random
 from functools import cached_property
 
@@ -24,9 +25,9 @@ PLANS: dict[str, float] = {"none": 0.35, "described": 0.25, "band": 0.15, "regio
 """Share of each way to hide the ends of clues. A third names every end, so that a weak policy has something to begin with."""
 HOPS = 7
 """Facts a question may need at most."""
-TARGETS, TRIES = 6, 12
+TARGETS, TRIES = 12, 12
 """Answers tried for a candidate, and draws for each, before it is a miss."""
-PILOT, HOPELESS, ANSWERS = 24, 8, 20
+PILOT, HOPELESS, ANSWERS = 48, 8, 20
 """Answers drawn to see how often a type can be asked about, and after how many in vain to stop. It must be askable of 20: else
 one answer exceeds 5 %."""
 
@@ -68,14 +69,14 @@ class HardSearch:
 
     @cached_property
     def plans(self) -> dict[str, dict[str, float]]:
-        """For every way to obfuscate, the types that can be asked about, each with the weight of its relations.
+        """For every way to obfuscate, the types that can be asked about, each with its weight.
 
-        The more can be said about a type, the more different questions there are.
+        That is the root of the number of its relations: the more can be said, the more different questions there are.
         """
         core = [type for type in self.world.types if type in CORE_TYPES]
         types = self.config.types or tuple(core) or self.world.types
         wanted = [p for p in PLANS if self.config.max_depth > 1 or p in ("none", "band")]
-        found = {p: {t: self._relations(t) for t in types if self._askable(t, p)} for p in wanted}
+        found = {p: {t: self._weight(t) for t in types if self._askable(t, p)} for p in wanted}
         found = {plan: weights for plan, weights in found.items() if weights}
         if not found:
             raise NothingToAsk(
@@ -84,25 +85,23 @@ class HardSearch:
             )
         return found
 
-    def _relations(self, type: str) -> float:
+    def _weight(self, type: str) -> float:
         kind = self.sampler.kinds[type]
-        return float(len(kind.direct) + len(kind.inverse))
+        return math.sqrt(len(kind.direct) + len(kind.inverse))
 
     def _askable(self, type: str, plan: str) -> bool:
         """Whether enough entities of the type can be asked about for none to be a likely guess; a type named in the
         configuration is asked about however few they are."""
         members = self.world.of_type(type)
         named = type in self.config.types
-        if not named and len(members) < ANSWERS:
-            return False
+        enough = 1 if named else max(PILOT // 8, math.ceil(ANSWERS * PILOT / max(len(members), 1)))
         rng = random.Random(f"pilot/{type}/{plan}")
         good = 0
-        for asked in range(1, PILOT + 1):
-            target = rng.choice(members)
+        for asked, target in enumerate(rng.sample(members, min(PILOT, len(members))), start=1):
             good += any(self.draw(rng, target, plan) is not None for _ in range(TRIES))
-            if good == 0 and asked == HOPELESS:
-                return False
-        return named or (good * len(members) >= ANSWERS * PILOT and good >= PILOT / 4)
+            if good >= enough or (good == 0 and asked == HOPELESS):
+                break
+        return good >= enough
 
     def draw(self, rng: random.Random, target: str, plan: str) -> Query | None:
         """A query with the certificate for `target`, its clues in random order; `None` where this draw found none."""

@@ -6,7 +6,7 @@ every clue alone is vague, every next one removes much of what is left, and a la
 
 import random
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, cycle, islice
 
 from pipeline.families.hard_search.clues import Kind, Kinds, Saying, Style
 from pipeline.families.hard_search.grammar import takes_description
@@ -23,6 +23,9 @@ CUT = 0.7
 """Every next clue leaves at most this share of what was left."""
 MEMBERS = 3
 """Clues of a description at most: it only has to identify an entity, not to be hard."""
+SPREAD = 0.3
+"""The more clues are wanted, the vaguer each must be: of `n` entities `k` like clues leave `n**(1 - 1/k)` each. Those that leave a
+third of it or more come first."""
 SKETCHES, FEW = 12, 8
 """Widened clues looked at in one draw, and vague clues combined into a description."""
 SHARED, DEEPER = 0.3, 0.5
@@ -47,6 +50,8 @@ class Sampler:
         if "region" in styles:
             rest = evenly(rng, [*rest, *self._regions(rng, kind, entity)])
         wanted = rng.randint(self.config.min_clues, self.config.max_clues)
+        share = SPREAD * len(kind.members) ** (1 - 1 / wanted)
+        rest.sort(key=lambda s: s.proved.bit_count() < share)
         chosen = self._narrow(kind, entity, [s for s in first if s is not None], rest, wanted)
         if chosen is None or None in first:
             return None
@@ -99,7 +104,7 @@ class Sampler:
     def _regions(self, rng: random.Random, kind: Kind, entity: str) -> list[Saying]:
         """Vague clues that give their end as some member of a class; none speaks of `entity` itself."""
         found: dict[Saying, None] = {}
-        for saying in evenly(rng, kind.named(entity))[:SKETCHES]:
+        for saying in islice(cycle(evenly(rng, kind.named(entity))), SKETCHES):
             abouts = [about for about in kind.abouts(saying) if about.end != entity]
             if abouts and vague(kind, wide := kind.widened(saying, rng.choice(abouts))):
                 found[wide] = None
