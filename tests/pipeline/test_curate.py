@@ -46,10 +46,12 @@ def go(folder: Path, config: CurateConfig = CONFIG, **coin: object) -> Run:
 
 
 def prime(folder: Path, first: tuple[Path, Run, Published], config: CurateConfig = CONFIG) -> None:
-    """Give `folder` the run of `config` as it is after its candidates were made, which are those of `first`."""
+    """Give `folder` the run of `config` with the candidates of `first`, screened where the census is the same one."""
     run = start(config, WORLD, folder / "runs")
-    for made in first[1].path.glob("candidates-*"):
-        shutil.copy(made, run.path)
+    for done in ("candidates-*", *(["certificates/screen-*"] if config.accept is None else [])):
+        for file in first[1].path.glob(done):
+            (run.path / file.relative_to(first[1].path)).parent.mkdir(exist_ok=True)
+            shutil.copy(file, run.path / file.relative_to(first[1].path))
 
 
 def out(folder: Path, run: Run) -> Published:
@@ -80,11 +82,12 @@ def test_every_row_and_every_reject_has_its_certificates(first):
     _, _, published = first
     release = published.release
     names = [step.filter for step in release.manifest.funnel["hard_search"]][1:]
+    written = list(release.certificates())
     for row in release.rows("hard_search"):
-        mine = [c for c in release.certificates(row.task.task_id) if c.outcome is Outcome.KEEP]
+        mine = [c for c in written if c.task_id == row.task.task_id and c.outcome is Outcome.KEEP]
         assert sorted({c.filter for c in mine}) == sorted(names)
     for reject in release.rejected():
-        stops = [c for c in release.certificates(reject.task.task_id) if c.outcome is not Outcome.KEEP]
+        stops = [c for c in written if c.task_id == reject.task.task_id and c.outcome is not Outcome.KEEP]
         assert (reject.filter, reject.reason) in [(c.filter, c.reason) for c in stops]
 
 
@@ -149,6 +152,20 @@ asyncio.run(curate(CONFIG, world=world, runs=folder / "runs", store=Store(str(fo
 def started(folder: Path) -> subprocess.Popen[bytes]:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen([sys.executable, "-c", SCRIPT, str(folder)], cwd=ROOT, env=env)
+
+
+def test_a_full_disk_ends_the_run_and_with_space_it_goes_on_to_the_same_release(first, tmp_path):
+    """No file may pass 1 KiB: the first file of candidates does not fit, the description of the run was there before."""
+    _, _, published = first
+    start(CONFIG, WORLD, tmp_path / "runs")
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n{SCRIPT}"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], cwd=ROOT, env=env, capture_output=True, text=True
+    )
+    assert "infra.store.DiskFull" in process.stderr and "free some space and run again" in process.stderr
+    prime(tmp_path, first)
+    assert out(tmp_path, go(tmp_path)).release.version == published.release.version
 
 
 def wait_for(condition, process: subprocess.Popen[bytes], seconds: float = 120) -> None:
