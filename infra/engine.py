@@ -123,15 +123,15 @@ def _server(model: LocalModel, logs: Path, options: EngineOptions, command: Comm
 
 
 def _environment(key: str, options: EngineOptions) -> dict[str, str]:
-    threads = options.threads or len(os.sched_getaffinity(0))
+    cores = sorted(os.sched_getaffinity(0))[: options.threads]
     return os.environ | {
         "VLLM_API_KEY": key,
         "VLLM_NO_USAGE_STATS": "1",
         "HF_HUB_OFFLINE": "1",
         # Otherwise the first request for log-probabilities waits 9-23 s for a compiler.
         "TORCH_COMPILE_DISABLE": "1",
-        "OMP_NUM_THREADS": str(threads),
-        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, range(threads))),
+        "OMP_NUM_THREADS": str(len(cores)),
+        "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
         "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }

@@ -59,7 +59,6 @@ class OpenSolver(Protocol):
         journal: Journal,
         world: World | None,
         concurrency: int,
-        temperature: float,
     ) -> AbstractAsyncContextManager[Solver]: ...
 
 
@@ -202,7 +201,6 @@ class Here:
                 journal=journal,
                 world=self._world,
                 concurrency=config.concurrency,
-                temperature=config.temperature,
             ) as solver:
                 await _a_few_at_once([b for b in batches if left[b]], lambda batch: do(run, batch, solver, bar))
 

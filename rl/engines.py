@@ -39,7 +39,8 @@ class Engines:
     def endpoint(self, served: Served) -> Endpoint:
         """The model's endpoint. Blocks while a server starts; raises `UnavailableModel` or `ModelError`."""
         with self._guard:
-            if served not in self._up:
+            # How it is sampled is no reason for another server.
+            if (served := served.model_copy(update={"temperature": 1.0})) not in self._up:
                 self._up[served] = self._stack.enter_context(
                     open_endpoint(served, settings=self._settings, concurrency=self._concurrency)
                 )
@@ -54,7 +55,6 @@ class Engines:
         journal: Journal,
         world: World | None,
         concurrency: int,
-        temperature: float,
     ) -> AsyncIterator[Solver]:
         """A `pipeline.curate.OpenSolver`."""
         endpoint = await asyncio.to_thread(self.endpoint, served)
@@ -66,6 +66,5 @@ class Engines:
             journal=journal,
             world=world,
             concurrency=concurrency,
-            temperature=temperature,
         ) as solver:
             yield solver

@@ -160,7 +160,6 @@ async def solver_for(
     journal: Journal | None,
     world: World | None = None,
     concurrency: int = 64,
-    temperature: float = 1.0,
 ) -> AsyncIterator[Solver]:
     """One arm on a model that is up; several arms may share an endpoint. `tools` needs the world.
 
@@ -168,7 +167,7 @@ async def solver_for(
     """
     async with ModelClient(endpoint, journal, concurrency) as client:
         if arm != "tools":
-            yield ChatSolver(client, arm, CHATS[arm], temperature=temperature)
+            yield ChatSolver(client, arm, CHATS[arm], temperature=served.temperature)
             return
         if world is None:
             raise SolverError(f"{served.model}: the arm `tools` searches a world and none is given; load one")
@@ -178,4 +177,4 @@ async def solver_for(
             )
         policy = Policy.load(resolve(served.model, settings.cache).path)
         # In a thread: the world may still have its index to build.
-        yield await asyncio.to_thread(AgentSolver, client, world, policy, temperature=temperature)
+        yield await asyncio.to_thread(AgentSolver, client, world, policy, temperature=served.temperature)

@@ -69,6 +69,12 @@ class Served(Record):
     model: str
     url: str | None = None
     """An OpenAI-compatible server, `http://host:port/v1`; absent, the recipe is served here."""
+    temperature: float = Field(default=1.0, gt=0, le=2)
+    """Of every sample; samples at 0 would all be the same."""
+
+
+MEMORY = Served(model="memory", temperature=0.5)
+"""What a small model knows by heart. At temperature 1 it rambles, and would look as if it knew nothing."""
 
 
 class CurateConfig(Record):
@@ -89,11 +95,9 @@ class CurateConfig(Record):
     math: MathConfig = MathConfig()
     triviality: SequentialTest = SequentialTest()
     keep: KeepBand = KeepBand()
-    temperature: float = Field(default=1.0, gt=0, le=2)
-    """Sampling temperature of every attempt; samples at 0 would all be the same."""
     solver: Served | None = None
     """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
-    closed_book: Served = Served(model="memory")
+    closed_book: Served = MEMORY
     test_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of kept tasks that go to the `test` split."""
     concurrency: int = Field(default=64, ge=1)
@@ -119,7 +123,7 @@ class CurateConfig(Record):
 
     def resolved_solver(self) -> Served:
         """The solver of this run."""
-        return self.solver or Served(model="starter" if self.family == "hard_search" else "memory")
+        return self.solver or (Served(model="starter") if self.family == "hard_search" else MEMORY)
 
 
 def describe_errors(error: Any) -> str:

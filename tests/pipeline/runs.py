@@ -63,7 +63,7 @@ def coins(log: Path, *, closed_book: float = 0.0, solver: float = 0.5, seconds: 
 
     @asynccontextmanager
     async def open_solver(
-        served: Served, arm: str, *, journal: Journal, world: object, concurrency: int, temperature: float
+        served: Served, arm: str, *, journal: Journal, world: object, concurrency: int
     ) -> AsyncIterator[CoinModel]:
         with log.open("a") as file:
             file.write(f"open {arm}\n")
