@@ -34,7 +34,9 @@ async def curate(config: CurateConfig, origin: str = "deployment") -> str:
             work=Tasks(SETTINGS, engines),
         )
     release = pipeline.publish([run], store).release
-    await acreate_markdown_artifact(key=f"curate-{config.family.replace('_', '-')}-report", markdown=page(release.manifest, release.url))
+    await acreate_markdown_artifact(
+        key=f"curate-{config.family.replace('_', '-')}-report", markdown=page(release.manifest, release.url)
+    )
     emit_event(
         RELEASED,
         resource={"prefect.resource.id": f"touchstone.release.{release.version}", "touchstone.origin": origin},

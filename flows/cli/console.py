@@ -35,7 +35,13 @@ def emit(value: Any, as_json: bool, render: Callable[[], None]) -> None:
 @contextmanager
 def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
     """Yields `report(stage, done, total)`, one bar a stage. Safe to call from several threads."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=err) as progress:
         bars: dict[str, Any] = {}
 

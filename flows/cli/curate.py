@@ -17,7 +17,9 @@ from schemas.config import CurateConfig
 
 def curate(
     family: Annotated[str, typer.Argument(help="hard_search or math.", show_default=False)],
-    candidates: Annotated[int | None, typer.Option(help="Candidates to generate (300 unless --accept is given).")] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="Candidates to generate (300 unless --accept is given).")
+    ] = None,
     accept: Annotated[int | None, typer.Option(help="Go on until this many tasks are kept.")] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds make equal candidates.")] = 0,
     out_dir: Annotated[
@@ -45,7 +47,9 @@ def curate(
 
     def render() -> None:
         out.print(funnel_table(family, release.manifest.funnel[family]))
-        out.print(f"{'published' if published.new else 'published before:'} {release.version}  {release.url}", markup=False)
+        out.print(
+            f"{'published' if published.new else 'published before:'} {release.version}  {release.url}", markup=False
+        )
         out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")', markup=False)
 
     emit(summary(release), as_json, render)

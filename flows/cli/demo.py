@@ -67,7 +67,9 @@ def demo(
 def _load_back(release: Release) -> None:
     rows = []
     for family in release.manifest.funnel:
-        data = load_dataset("parquet", data_files=release.data_files(family), storage_options=release.store.storage_options)
+        data = load_dataset(
+            "parquet", data_files=release.data_files(family), storage_options=release.store.storage_options
+        )
         rows += [(family, split, data[split].num_rows, n) for split, n in release.splits(family).items()]
     out.print(table(f"{release.url} loaded back", ("config", "split", "rows loaded", "rows in the manifest"), rows))
 

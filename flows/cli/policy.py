@@ -35,7 +35,10 @@ def build(
     with Progress(console=err) as bars:
         bar = bars.add_task("starter", total=1.0)
         score = build(
-            checked, folder, Settings.from_env().cache, lambda what, share: bars.update(bar, description=what, completed=share)
+            checked,
+            folder,
+            Settings.from_env().cache,
+            lambda what, share: bars.update(bar, description=what, completed=share),
         )
     emit(
         {"folder": str(folder), "pass_at_1": score.rate, "n": score.n},

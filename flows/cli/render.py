@@ -30,9 +30,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
 
 def funnel_table(family: str, steps: Sequence[FunnelStep]) -> Table:
     columns = ("filter", "seen", "kept", "rejected", "failed", "undecided", "tokens", "why not kept")
-    rows = [
-        (s.filter, s.seen, s.kept, s.rejected, s.failed, s.undecided, s.cost, _reasons(s.reasons)) for s in steps
-    ]
+    rows = [(s.filter, s.seen, s.kept, s.rejected, s.failed, s.undecided, s.cost, _reasons(s.reasons)) for s in steps]
     return table(f"funnel of {family}", columns, rows)
 
 

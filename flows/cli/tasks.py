@@ -67,5 +67,3 @@ def grade_cases(
     if wrong:
         err.print(f"{len(wrong)} of {len(graded)} verdicts are not the expected ones")
         raise typer.Exit(1)
-
-

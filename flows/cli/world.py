@@ -66,5 +66,3 @@ def _describe(world: World, as_json: bool) -> None:
         out.print(table("build", ("count", "value"), list(about["report"].items())))
 
     emit(about, as_json, render)
-
-

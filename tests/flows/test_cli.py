@@ -11,12 +11,24 @@ from typer.testing import CliRunner
 from flows.cli import app
 from flows.cli.console import run
 
-COMMANDS = [["world", "build"], ["world", "show"], ["policy", "build"], ["curate"], ["show"], ["replay"], ["grade"], ["demo"]]
+COMMANDS = [
+    ["world", "build"],
+    ["world", "show"],
+    ["policy", "build"],
+    ["curate"],
+    ["show"],
+    ["replay"],
+    ["grade"],
+    ["demo"],
+]
 
 
 def touchstone(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-c", "from flows.cli import main; main()", *arguments], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", "from flows.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
 
 
