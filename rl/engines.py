@@ -23,7 +23,7 @@ class Engines:
         self._settings = settings
         self._concurrency = concurrency
         self._stack = contextlib.ExitStack()
-        self._up = dict(up or {})
+        self._up = {_unsampled(served): endpoint for served, endpoint in (up or {}).items()}
         self._guard = threading.Lock()
 
     def __enter__(self) -> "Engines":
@@ -37,12 +37,11 @@ class Engines:
     def endpoint(self, served: Served) -> Endpoint:
         """The model's endpoint. Blocks while a server starts; raises `UnavailableModel` or `ModelError`."""
         with self._guard:
-            # How it is sampled is no reason for another server.
-            if (served := served.model_copy(update={"temperature": 1.0})) not in self._up:
-                self._up[served] = self._stack.enter_context(
+            if (key := _unsampled(served)) not in self._up:
+                self._up[key] = self._stack.enter_context(
                     open_endpoint(served, settings=self._settings, concurrency=self._concurrency)
                 )
-            return self._up[served]
+            return self._up[key]
 
     @contextlib.asynccontextmanager
     async def solver(
@@ -66,3 +65,8 @@ class Engines:
             concurrency=concurrency,
         ) as solver:
             yield solver
+
+
+def _unsampled(served: Served) -> Served:
+    """How a model is sampled is no reason for another server."""
+    return served.model_copy(update={"temperature": 1.0})

@@ -1,0 +1,49 @@
+"""Servers of a run: one a model, however often and however it is sampled."""
+
+from pathlib import Path
+
+import pytest
+
+from infra.endpoint import ServerDown
+from infra.settings import Settings
+from rl.engines import Engines
+from schemas.config import Served
+from tests.infra.servers import ModelServer, down, running
+
+
+class CountingServer(ModelServer):
+    """Counts how often somebody attaches to it."""
+
+    attached = 0
+
+    def get(self, http: object) -> None:
+        self.attached += 1
+        super().get(http)  # type: ignore[arg-type]
+
+
+def settings(tmp_path: Path) -> Settings:
+    return Settings(store=str(tmp_path), cache=tmp_path)
+
+
+def test_a_model_is_opened_once_for_all_stages_and_temperatures(tmp_path: Path) -> None:
+    server = CountingServer()
+    with running(server) as url, Engines(settings(tmp_path)) as engines:
+        first = engines.endpoint(Served(model="echo", url=url))
+        assert engines.endpoint(Served(model="echo", url=url, temperature=0.5)) is first
+    assert server.attached == 1
+
+
+def test_an_endpoint_that_somebody_else_keeps_is_used_as_it_is(tmp_path: Path) -> None:
+    server = CountingServer()
+    with running(server) as url:
+        served = Served(model="echo", url=url)
+        with Engines(settings(tmp_path)) as keeper:
+            kept = keeper.endpoint(served)
+            with Engines(settings(tmp_path), up={served: kept}) as engines:
+                assert engines.endpoint(served) is kept
+    assert server.attached == 1
+
+
+def test_a_server_that_is_down_is_named(tmp_path: Path) -> None:
+    with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ServerDown, match=url):
+        engines.endpoint(Served(model="echo", url=url))
