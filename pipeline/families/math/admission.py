@@ -1,6 +1,7 @@
 """Whether a reasoning-gym dataset may be drawn from: its answers and its scorer are put to the test, not trusted."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ MOST_GUESSED = 0.05
 
 
 _PROBE = """
-import json, sys
+import json, resource, sys
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), resource.RLIM_INFINITY))
 from reasoning_gym import create_dataset
 name, config, items = json.loads(sys.argv[1])
 def score(data, answer, item):
@@ -34,20 +36,20 @@ class Overran(Exception):
     """The dataset did not yield its items in time."""
 
 
-def probe(name: str, config: Mapping[str, Any], items: int, seconds: float) -> list[tuple[str, str, list[float]]]:
+def probe(name: str, config: Mapping[str, Any], items: int, seconds: int) -> list[tuple[str, str, list[float]]]:
     """(question, answer, scores of the answer and of each of `JUNK`) of `items` seeds, drawn in a process of its own.
 
-    Raises `Overran` after `seconds`; the process is killed.
+    Raises `Overran` after `seconds` of processor time, imports included; the kernel ends the process.
     """
-    request = [sys.executable, "-c", _PROBE, json.dumps([name, dict(config), items]), json.dumps(JUNK)]
-    try:
-        done = subprocess.run(request, capture_output=True, text=True, timeout=seconds, check=True)
-    except subprocess.TimeoutExpired as error:
-        raise Overran(f"{name}: {items} items took more than {seconds} s") from error
+    request = [sys.executable, "-c", _PROBE, json.dumps([name, dict(config), items]), json.dumps(JUNK), str(seconds)]
+    done = subprocess.run(request, capture_output=True, text=True, timeout=60 * seconds)
+    if done.returncode == -signal.SIGXCPU:
+        raise Overran(f"{name}: {items} items took more than {seconds} s of processor time")
+    done.check_returncode()
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def objections(name: str, config: Mapping[str, Any], *, items: int = 150, seconds: float = 60) -> list[str]:
+def objections(name: str, config: Mapping[str, Any], *, items: int = 150, seconds: int = 30) -> list[str]:
     """Why the dataset must not be used; empty for one that passes.
 
     Two processes must draw the same items; the scorer must pay every answer in full and no junk; no single answer may be

@@ -10,11 +10,11 @@ from schemas.answer import canonical_answer
 from schemas.query import Problem
 from schemas.task import Task
 
-SHOTS = 3
+SHOTS = 6
 """Examples before the question."""
 REASONING_TOKENS = 96
 """Tokens of an answer with its steps; the longest worked example needs fewer."""
-DIRECT_TOKENS = 24
+DIRECT_TOKENS = 28
 """Tokens of an answer without steps."""
 
 _REASONING = "Solve the problem step by step, one short line a step. End with a line: Answer: <answer>"

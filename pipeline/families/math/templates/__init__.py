@@ -2,10 +2,20 @@
 
 from types import ModuleType
 
-from pipeline.families.math.templates import algebra, counting, gym, integers, polynomials, proportion, time, totals
+from pipeline.families.math.templates import (
+    algebra,
+    counting,
+    gym,
+    integers,
+    polynomials,
+    proportion,
+    steps,
+    time,
+    totals,
+)
 from pipeline.families.math.templates.base import Parameters, Template
 
-_MODULES: tuple[ModuleType, ...] = (totals, proportion, algebra, polynomials, integers, counting, time, gym)
+_MODULES: tuple[ModuleType, ...] = (steps, totals, proportion, algebra, polynomials, integers, counting, time, gym)
 
 TEMPLATES: dict[str, Template] = {t.name: t for module in _MODULES for t in module.TEMPLATES}
 

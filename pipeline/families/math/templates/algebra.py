@@ -9,6 +9,7 @@ import sympy as sp  # type: ignore[import-untyped]
 from pipeline.families.math.templates.base import (
     Parameters,
     Template,
+    is_small,
     misses,
     number,
     numbers,
@@ -22,6 +23,9 @@ _X = sp.Symbol("x")
 
 
 def _draw_linear(rng: Random) -> Parameters:
+    if is_small(rng):
+        a, b, x = rng.randint(2, 9), rng.choice((1, -1)) * rng.randint(1, 9), rng.randint(2, 30)
+        return {"left": [a, b], "right": [0, a * x + b]}
     a, x = rng.randint(2, 9), rng.choice([v for v in range(-30, 61) if v not in (0, 1)])
     c = rng.choice([0, 0, *(v for v in range(-4, 8) if v not in (0, a))])
     b = rng.choice((1, -1)) * rng.randint(2, 40)
@@ -75,8 +79,9 @@ def _slip_linear(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_system(rng: Random) -> Parameters:
-    y, x = sorted(rng.sample(range(1, 25), 2))
-    return {"x": x, "y": y, "times": rng.choice((1, 1, 2, 3))}
+    small = is_small(rng)
+    y, x = sorted(rng.sample(range(1, 13 if small else 25), 2))
+    return {"x": x, "y": y, "times": 1 if small else rng.choice((1, 2, 3))}
 
 
 def _ask_system(p: Parameters, rng: Random) -> str:
@@ -118,8 +123,9 @@ def _slip_system(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_quadratic(rng: Random) -> Parameters:
-    r, s = rng.sample([v for v in range(-12, 13) if v], 2)
-    return {"roots": sorted((r, s)), "lead": rng.choice((1, 1, 1, 2, 3))}
+    small = is_small(rng)
+    r, s = rng.sample([v for v in range(-12, 13) if v and (not small or 0 < v < 10)], 2)
+    return {"roots": sorted((r, s)), "lead": 1 if small else rng.choice((1, 2, 3))}
 
 
 def _coefficients(p: Parameters) -> tuple[int, int, int]:
@@ -162,8 +168,11 @@ def _slip_quadratic(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_inequality(rng: Random) -> Parameters:
-    a, x = rng.choice((-1, 1)) * rng.randint(2, 9), rng.randint(-40, 60)
-    b = rng.choice((-1, 1)) * rng.randint(2, 40)
+    small = is_small(rng)
+    a, x = rng.randint(2, 9), rng.randint(2, 40)
+    b = rng.choice((-1, 1)) * rng.randint(2, 9 if small else 40)
+    if not small:
+        a, x = a * rng.choice((-1, 1)), x * rng.choice((-1, 1))
     return {"a": a, "b": b, "c": a * x + b, "sign": rng.choice(("<", "<=", ">", ">="))}
 
 

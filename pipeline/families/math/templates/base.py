@@ -33,6 +33,14 @@ class Template:
     """Name, version and configuration of the dataset it draws from; empty for our own."""
 
 
+SMALL = 0.8
+"""Share of draws with numbers so small that a model of 100 million parameters can hope to work the problem out."""
+
+
+def is_small(rng: Random) -> bool:
+    return rng.random() < SMALL
+
+
 def number(value: int | Fraction, unit: str | None = None) -> NumberAnswer:
     return NumberAnswer(value=str(value), unit=unit)
 

@@ -4,14 +4,15 @@ from itertools import pairwise
 from math import comb, factorial, lcm
 from random import Random
 
-from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
 from schemas.answer import AnswerSpec
 from schemas.task import NearMiss
 
 
 def _draw_committee(rng: Random) -> Parameters:
-    women, men = rng.randint(4, 12), rng.randint(4, 12)
-    return {"women": women, "men": men, "picks": [rng.randint(1, 3), rng.randint(1, 3)]}
+    small = is_small(rng)
+    women, men = (rng.randint(*((3, 8) if small else (4, 12))) for _ in "wm")
+    return {"women": women, "men": men, "picks": [rng.randint(1, 2 if small else 3), rng.randint(1, 2 if small else 3)]}
 
 
 def _ask_committee(p: Parameters, rng: Random) -> str:
@@ -54,8 +55,9 @@ def _slip_committee(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_multiples(rng: Random) -> Parameters:
-    a, b = rng.sample(range(2, 13), 2)
-    return {"limit": rng.randint(80, 900), "divisors": sorted((a, b))}
+    small = is_small(rng)
+    a, b = rng.sample(range(2, 8 if small else 13), 2)
+    return {"limit": rng.randint(*((20, 100) if small else (80, 900))), "divisors": sorted((a, b))}
 
 
 def _ask_multiples(p: Parameters, rng: Random) -> str:

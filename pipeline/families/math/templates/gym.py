@@ -110,6 +110,15 @@ def _work_product(p: Parameters) -> list[str]:
     return [f"{a} * {tens} = {a * tens}", f"{a} * {ones} = {a * ones}", f"{a * tens} + {a * ones} = {a * b}"]
 
 
+def _draw_equation(rng: Random) -> Parameters:
+    """The first item with one solution: the dataset also makes equations that any number solves."""
+    while True:
+        parameters = EQUATIONS.draw(rng)
+        f = _sides(parameters)
+        if f(1) != f(0):
+            return parameters
+
+
 def _ask_equation(p: Parameters, rng: Random) -> str:
     v, equation = p["variable"], p["equation"].replace(f"*{p['variable']}", p["variable"])
     return rng.choice((f"Solve for {v}: {equation}", f"Find the value of {v} in the equation {equation}."))
@@ -190,29 +199,35 @@ def _slip_factors(p: Parameters) -> list[NearMiss]:
     return [NearMiss(answer=", ".join(map(str, c)), why=why) for c, why in candidates if c and c != found]
 
 
-_TWO_DIGITS = {"min_digits": 2, "max_digits": 2}
 _FORMULA = ("expression",)
-CHAIN = Dataset("chain_sum", {"min_terms": 4, "max_terms": 5, **_TWO_DIGITS}, _FORMULA)
+CHAIN = Dataset("chain_sum", {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 2}, _FORMULA)
 DECIMALS = Dataset(
     "decimal_chain_sum",
     {
-        "min_terms": 3,
-        "max_terms": 4,
+        "min_terms": 2,
+        "max_terms": 3,
         "min_digits": 1,
-        "max_digits": 2,
+        "max_digits": 1,
         "min_decimal_places": 1,
         "max_decimal_places": 1,
     },
     _FORMULA,
 )
-PRODUCTS = Dataset("products", {"min_terms": 2, "max_terms": 2, **_TWO_DIGITS}, _FORMULA)
+PRODUCTS = Dataset("products", {"min_terms": 2, "max_terms": 2, "min_digits": 2, "max_digits": 2}, _FORMULA)
 ARITHMETIC = Dataset(
     "basic_arithmetic",
-    {"min_terms": 3, "max_terms": 4, "min_digits": 1, "max_digits": 2, "operators": ["+", "-", "*"]},
+    {
+        "min_terms": 3,
+        "max_terms": 4,
+        "min_digits": 1,
+        "max_digits": 1,
+        "operators": ["+", "-", "*"],
+        "allow_negation": False,
+    },
     _FORMULA,
 )
-EQUATIONS = Dataset("simple_equations", {}, ("equation", "variable"))
-FACTORS = Dataset("prime_factorization", {"min_value": 60, "max_value": 999}, ("number",))
+EQUATIONS = Dataset("simple_equations", {"min_value": 1, "max_value": 50}, ("equation", "variable"))
+FACTORS = Dataset("prime_factorization", {"min_value": 12, "max_value": 600}, ("number",))
 
 ADMITTED = (CHAIN, DECIMALS, PRODUCTS, ARITHMETIC, EQUATIONS, FACTORS)
 
@@ -233,7 +248,7 @@ TEMPLATES = (
     Template(
         "gym_simple_equations",
         "algebra",
-        EQUATIONS.draw,
+        _draw_equation,
         _ask_equation,
         _given,
         _equation_by_secant,

@@ -3,14 +3,15 @@
 from math import gcd, lcm
 from random import Random
 
-from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
 from schemas.answer import AnswerSpec
 from schemas.task import NearMiss
 
 
 def _draw_gcd(rng: Random) -> Parameters:
-    g = rng.randint(2, 60)
-    a, b = rng.sample(range(2, 16), 2)
+    small = is_small(rng)
+    g = rng.randint(2, 30 if small else 60)
+    a, b = rng.sample(range(2, 6 if small else 16), 2)
     return {"numbers": [g * a, g * b], "unit": rng.choice((None, "centimetres"))}
 
 
@@ -53,7 +54,8 @@ def _slip_gcd(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_lcm(rng: Random) -> Parameters:
-    return {"numbers": rng.sample(range(6, 61), 2), "unit": rng.choice((None, "seconds"))}
+    numbers = rng.sample(range(4, 16) if is_small(rng) else range(6, 61), 2)
+    return {"numbers": numbers, "unit": rng.choice((None, "seconds"))}
 
 
 def _ask_lcm(p: Parameters, rng: Random) -> str:
@@ -100,7 +102,7 @@ def _slip_lcm(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_power(rng: Random) -> Parameters:
-    return {"base": rng.randint(2, 19), "exponent": rng.randint(3, 40), "modulus": rng.randint(101, 997)}
+    return {"base": rng.randint(2, 19), "exponent": rng.randint(4, 31), "modulus": rng.randint(101, 997)}
 
 
 def _ask_power(p: Parameters, rng: Random) -> str:
@@ -143,18 +145,19 @@ def _slip_power(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_sequence(rng: Random) -> Parameters:
+    small = is_small(rng)
     return {
-        "first": rng.randint(1, 25),
-        "times": rng.choice((2, 2, 3)),
-        "plus": rng.choice((-1, 1)) * rng.randint(1, 9),
-        "index": rng.choice((4, 4, 5)),
+        "first": rng.randint(1, 9 if small else 25),
+        "times": 2 if small else rng.choice((2, 3)),
+        "plus": rng.choice((-1, 1)) * rng.randint(1, 5 if small else 9),
+        "index": rng.choice((3, 4)),
     }
 
 
 def _ask_sequence(p: Parameters, rng: Random) -> str:
     grow, change = "doubling" if p["times"] == 2 else "tripling", "adding" if p["plus"] > 0 else "subtracting"
     rule = f"{grow} the term before and then {change} {abs(p['plus'])}"
-    nth = {4: "fourth", 5: "fifth"}[p["index"]]
+    nth = {3: "third", 4: "fourth"}[p["index"]]
     return rng.choice(
         (
             f"A sequence starts with {p['first']}. Each next term is made by {rule}. What is the {nth} term?",
@@ -199,10 +202,12 @@ def _slip_sequence(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_series(rng: Random) -> Parameters:
+    small = is_small(rng)
+    first, step = rng.randint(1, 9 if small else 30), rng.randint(1, 5 if small else 12)
     return {
-        "first": rng.randint(2, 30),
-        "step": rng.randint(2, 12),
-        "terms": rng.randint(5, 24),
+        "first": first,
+        "step": step,
+        "terms": rng.randint(*((4, 10) if small else (8, 24))),
         "unit": rng.choice((None, "seats")),
     }
 

@@ -6,7 +6,16 @@ from typing import Any
 
 import sympy as sp  # type: ignore[import-untyped]
 
-from pipeline.families.math.templates.base import Parameters, Template, expression, misses, number, signed, term
+from pipeline.families.math.templates.base import (
+    Parameters,
+    Template,
+    expression,
+    is_small,
+    misses,
+    number,
+    signed,
+    term,
+)
 from schemas.answer import AnswerSpec
 from schemas.task import NearMiss
 
@@ -14,9 +23,10 @@ _X = sp.Symbol("x")
 
 
 def _draw_polynomial(rng: Random) -> Parameters:
-    degree = rng.choice((2, 3))
-    lead = rng.choice((1, 2, 3, 4, 5))
-    return {"coefficients": [lead, *(rng.choice([v for v in range(-9, 10) if v]) for _ in range(degree))]}
+    if is_small(rng):
+        return {"coefficients": [rng.randint(1, 5), rng.randint(1, 12), rng.randint(1, 9)]}
+    signed_digit = [v for v in range(-9, 10) if v]
+    return {"coefficients": [rng.randint(1, 5), *(rng.choice(signed_digit) for _ in range(rng.choice((2, 3))))]}
 
 
 def _shown(coefficients: list[int]) -> str:
@@ -74,10 +84,10 @@ def _slip_derivative(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_value(rng: Random) -> Parameters:
-    return {
-        "coefficients": [rng.randint(1, 4), rng.choice((-1, 1)) * rng.randint(1, 9), rng.randint(-30, 60)],
-        "at": rng.randint(3, 9),
-    }
+    if is_small(rng):
+        return {"coefficients": [1, rng.randint(1, 6), rng.randint(1, 20)], "at": rng.randint(2, 9)}
+    a, b, c = rng.randint(1, 4), rng.choice((-1, 1)) * rng.randint(1, 9), rng.randint(-30, 60)
+    return {"coefficients": [a, b, c], "at": rng.randint(3, 9)}
 
 
 def _ask_value(p: Parameters, rng: Random) -> str:
@@ -119,6 +129,8 @@ def _slip_value(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_product(rng: Random) -> Parameters:
+    if is_small(rng):
+        return {"factors": [[1, rng.randint(1, 9)] for _ in "ab"]}
     return {"factors": [[rng.randint(1, 5), rng.choice((-1, 1)) * rng.randint(1, 9)] for _ in "ab"]}
 
 

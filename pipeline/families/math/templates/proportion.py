@@ -5,14 +5,15 @@ from random import Random
 
 import sympy as sp  # type: ignore[import-untyped]
 
-from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
 from schemas.answer import AnswerSpec
 from schemas.task import NearMiss
 
 
 def _draw_rate(rng: Random) -> Parameters:
-    price = rng.randint(3, 30)
-    known, wanted = rng.sample(range(2, 12), 2)
+    small = is_small(rng)
+    price = rng.randint(2, 9 if small else 30)
+    known, wanted = rng.sample(range(2, 10 if small else 12), 2)
     return {
         "price": price,
         "known": known,
@@ -58,12 +59,10 @@ def _slip_rate(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_share(rng: Random) -> Parameters:
-    a, b = rng.sample(range(1, 8), 2)
-    return {
-        "ratio": [a, b],
-        "unit": rng.randint(4, 40),
-        "thing": rng.choice(("dollars", "marbles", "sweets", "stickers")),
-    }
+    small = is_small(rng)
+    a, b = rng.sample(range(1, 6 if small else 8), 2)
+    thing = rng.choice(("dollars", "marbles", "sweets", "stickers"))
+    return {"ratio": [a, b], "unit": rng.randint(*((2, 12) if small else (4, 40))), "thing": thing}
 
 
 def _ask_share(p: Parameters, rng: Random) -> str:
@@ -102,11 +101,9 @@ def _slip_share(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_discount(rng: Random) -> Parameters:
-    return {
-        "price": 10 * rng.randint(3, 60),
-        "percent": rng.choice((10, 20, 30, 40, 60, 70, 80, 90)),
-        "rise": rng.random() < 0.4,
-    }
+    small = is_small(rng)
+    percent = rng.choice((10, 20, 30, 50) if small else (10, 20, 30, 40, 60, 70, 80, 90))
+    return {"price": 10 * rng.randint(3, 30 if small else 60), "percent": percent, "rise": rng.random() < 0.4}
 
 
 def _ask_discount(p: Parameters, rng: Random) -> str:
@@ -162,11 +159,12 @@ def _slip_discount(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_ages(rng: Random) -> Parameters:
+    small = is_small(rng)
     return {
-        "child": rng.randint(3, 20),
-        "times": rng.randint(2, 5),
-        "older": rng.randint(2, 30),
-        "years": rng.randint(2, 30),
+        "child": rng.randint(3, 9 if small else 20),
+        "times": rng.randint(2, 3 if small else 5),
+        "older": rng.randint(2, 9 if small else 30),
+        "years": rng.randint(2, 20 if small else 30),
     }
 
 

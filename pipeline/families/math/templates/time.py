@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from random import Random
 
-from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
 from schemas.answer import AnswerSpec, DateAnswer
 from schemas.task import NearMiss
 
@@ -24,6 +24,9 @@ _MONTHS = (
 
 
 def _draw_elapsed(rng: Random) -> Parameters:
+    if is_small(rng):
+        start, hours, minutes = rng.randint(6, 12) * 60, rng.randint(1, 4), rng.randint(1, 59)
+        return {"start": start, "end": start + 60 * hours + minutes}
     start = rng.randint(6 * 60, 14 * 60)
     return {"start": start, "end": start + rng.randint(75, 420)}
 
@@ -81,6 +84,9 @@ def _slip_elapsed(p: Parameters) -> list[NearMiss]:
 
 def _draw_calendar(rng: Random) -> Parameters:
     start = date(2001, 1, 1) + timedelta(days=rng.randrange(9000))
+    if is_small(rng):
+        start = start.replace(day=rng.randint(1, 20))
+        return {"start": start.isoformat(), "days": rng.randint(3, 28 - start.day)}
     return {"start": start.isoformat(), "days": rng.randint(9, 75)}
 
 
@@ -138,6 +144,8 @@ def _slip_calendar(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_schedule(rng: Random) -> Parameters:
+    if is_small(rng):
+        return {"lessons": rng.randint(2, 6), "length": rng.choice((10, 20, 30, 40, 50)), "pause": rng.randint(2, 10)}
     return {"lessons": rng.randint(3, 9), "length": rng.choice((25, 35, 40, 45, 50, 55)), "pause": rng.randint(5, 20)}
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from pipeline.families.math.templates.base import Parameters, Template, misses, number
+from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
 from schemas.answer import AnswerSpec
 from schemas.task import NearMiss
 
@@ -17,10 +17,11 @@ _ORDER = ("First", "Then", "After that", "Next", "Finally")
 
 
 def _draw_changes(rng: Random) -> Parameters:
-    start = total = rng.randint(25, 160)
+    small = is_small(rng)
+    start = total = rng.randint(*((6, 40) if small else (25, 160)))
     changes: list[int] = []
     for i in range(rng.choice((3, 3, 4))):
-        change = rng.randint(6, 60) * (-1 if i == 1 else rng.choice((1, -1)))
+        change = rng.randint(*((2, 9) if small else (6, 60))) * (-1 if i == 1 else rng.choice((1, -1)))
         change = change if total + change > 0 else -change
         changes.append(change)
         total += change
@@ -75,10 +76,13 @@ _ERRANDS = ("pencil", "apple", "stamp", "candle", "ticket", "muffin", "notebook"
 
 
 def _draw_shopping(rng: Random) -> Parameters:
+    small = is_small(rng)
     a, b = rng.sample(_ERRANDS, 2)
-    counts, prices = [rng.randint(2, 9) for _ in "ab"], [rng.randint(2, 12) for _ in "ab"]
+    counts = [rng.randint(2, 5 if small else 9) for _ in "ab"]
+    prices = [rng.randint(2, 5 if small else 12) for _ in "ab"]
     spent = sum(n * c for n, c in zip(counts, prices, strict=True))
-    return {"things": [a, b], "counts": counts, "prices": prices, "purse": spent + rng.randint(5, 90)}
+    purse = rng.choice([p for p in (20, 30, 40, 50, 60) if p > spent]) if small else spent + rng.randint(5, 90)
+    return {"things": [a, b], "counts": counts, "prices": prices, "purse": purse}
 
 
 def _ask_shopping(p: Parameters, rng: Random) -> str:

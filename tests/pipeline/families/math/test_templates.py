@@ -72,10 +72,10 @@ def test_questions_ask_one_thing_in_several_wordings_and_never_hold_the_worked_a
 
 @names
 def test_no_answer_is_right_often_enough_to_guess(name: str) -> None:
-    """The most frequent of 1,000 answers: a true share of 1 % shows more than 2.5 % once in 10,000 times."""
+    """The most frequent of 1,000 answers: of a true share of 5 %, more than 7 % would show once in 500 times."""
     template = TEMPLATES[name]
     answers = Counter(canonical_answer(template.solve(template.draw(Random(f"guess/{name}/{i}")))) for i in range(1000))
-    assert answers.most_common(1)[0][1] <= 25, answers.most_common(3)
+    assert answers.most_common(1)[0][1] <= 70, answers.most_common(3)
 
 
 @names
