@@ -21,7 +21,7 @@ from pipeline.corpora.pages import say_band
 from pipeline.families.hard_search.grammar import FRAMES
 from pipeline.families.hard_search.oracle import Flaw, plain
 from rl.env import Limits
-from rl.starter.data import episodes, hard_tasks, lookups
+from rl.starter.data import drills, episodes, first_turn, hard_tasks, lookups
 from rl.starter.evaluate import Score, pass_at_1
 from rl.starter.model import ModelConfig, new_model, save_model
 from rl.starter.sft import Episode, SftConfig, Trainer, batches, with_echoes
@@ -36,6 +36,10 @@ Progress = Callable[[str, float], None]
 """Hears what is being done and which share of the whole build is over."""
 
 
+POOL = 512
+"""Episodes that batches are cut from."""
+
+
 class BuildConfig(Record):
     """One build. Equal configs make equal episodes; with one thread, equal weights on equal machines."""
 
@@ -45,29 +49,33 @@ class BuildConfig(Record):
     """Answer types of the tasks to imitate."""
     worlds: int = Field(default=6, ge=1)
     """Counterfactual worlds to learn from; one more is kept for validation."""
-    tasks: int = Field(default=2000, ge=1)
+    tasks: int = Field(default=2500, ge=1)
     """Hard tasks from each world."""
     lookups: int = Field(default=1500, ge=0)
     """First lessons from each world."""
     distractors: int = Field(default=6000, ge=0)
     """Pages outside the core types in each of these worlds."""
-    flaws: dict[Flaw, float] = {"wrong_candidate": 0.12, "ignored_clue": 0.12, "unknown_tool": 0.03, "gives_up": 0.03}
+    flaws: dict[Flaw, float] = {"wrong_candidate": 0.03, "ignored_clue": 0.03, "unknown_tool": 0.02, "gives_up": 0.02}
     """Shares of scripts that go wrong on purpose, so that the policy is competent but not good."""
     model: ModelConfig = ModelConfig()
     sft: SftConfig = SftConfig()
-    lesson_steps: int = Field(default=300, ge=0)
-    """Steps in which most episodes are first lessons."""
-    lesson_share: tuple[float, float] = (0.7, 0.15)
-    """Share of first lessons during those steps and after."""
-    validation: int = Field(default=128, ge=1)
+    drill_steps: int = Field(default=150, ge=0)
+    """Steps at the very beginning that only teach what to search for."""
+    lesson_steps: int = Field(default=350, ge=0)
+    """Steps, drills included, before most episodes are hard ones."""
+    lesson_share: tuple[float, float] = (0.5, 0.1)
+    """Share of first lessons between drills and then, and after."""
+    validation: int = Field(default=64, ge=1)
     """Tasks of the validation world that are attempted at each check."""
     check_every: int = Field(default=100, ge=1)
-    goal: float = Field(default=0.40, gt=0, le=1)
+    goal: float = Field(default=0.35, gt=0, le=1)
     """Validation pass@1 at which training stops."""
     minutes: float = Field(default=110, gt=0)
     """Training stops here at the latest."""
-    threads: int = Field(default=2, ge=1)
-    limits: Limits = Limits(max_tokens=64)
+    threads: int = Field(default=1, ge=1)
+    """Of the learning, and processes that make episodes. More are faster on an idle machine and slower on a busy one."""
+    limits: Limits = Limits(max_turns=6, max_tokens=48, context=1280)
+    """What an episode may spend, here and in use."""
 
 
 def build(config: BuildConfig, out: Path, cache: Path, progress: Progress = lambda what, share: None) -> Score:
@@ -121,7 +129,7 @@ def vocabulary_texts(world: World) -> list[str]:
     ]
     relations = world.relations.values()
     grammar = [text for r in relations for text in (r.sentence, r.clue, r.inverse_clue, r.shared_clue) if text]
-    bands = [say_band(*ends, r.unit) for r in relations for ends in ((1, 2), (1, None), (None, 2))]
+    bands = [say_band(low, high, r.unit) for r in relations for low, high in ((1, 2), (1, None), (None, 2))]
     frames = [text for f in FRAMES for text in (f.opening, f.opening.lower(), f.closing, f" {f.item} the same")]
     types = [f"{type}. a {type} that" for type in world.types]
     asked = [re.sub(r"\{\w+\}|[\[\]|]", " ", text) for text in (*grammar, *frames, *types, *bands)]
@@ -163,16 +171,21 @@ def train(
     """Learn until the validation score reaches the goal, the steps or the minutes are over; keep the best weights."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(out)
     model = new_model(config.model, tokenizer, config.seed)
-    trainer, format = Trainer(model, config.sft), TurnFormat.load(out)
+    format, names = TurnFormat.load(out), name_ids(tokenizer)
+    trainer = Trainer(model, config.sft, tokenizer.convert_tokens_to_ids(["<answer>", "<think>"]))
+    spelled = [tokenizer.decode([id]) for id in np.flatnonzero(names).tolist()]
+    copying = drills(spelled, format, config.seed, 20 * POOL)
     best, started, losses = Score(), time.monotonic(), []
     with (out / "log.jsonl").open("w", encoding="utf-8") as log:
-        for batch in draws(config, trainer, hard, lessons, name_ids(tokenizer)):
+        for batch in draws(config, trainer, hard, lessons, copying, names):
             losses.append(trainer.learn(batch))
             minutes = (time.monotonic() - started) / 60
             over = trainer.step >= config.sft.steps or minutes >= config.minutes
             if trainer.step % config.check_every and not over:
                 continue
-            score = pass_at_1(model, format, world, tasks, seed=config.seed, limits=config.limits)
+            # What has not seen whole episodes yet answers nothing, at length.
+            attempted = tasks if trainer.step >= config.lesson_steps else []
+            score = pass_at_1(model, format, world, attempted, seed=config.seed, limits=config.limits)
             entry: dict[str, object] = {
                 "step": trainer.step,
                 "minutes": round(minutes, 2),
@@ -194,15 +207,24 @@ def train(
 
 
 def draws(
-    config: BuildConfig, trainer: Trainer, hard: Sequence[Episode], lessons: Sequence[Episode], names: np.ndarray
+    config: BuildConfig,
+    trainer: Trainer,
+    hard: Sequence[Episode],
+    lessons: Sequence[Episode],
+    simple: Sequence[Episode],
+    names: np.ndarray,
 ) -> Iterator[list[Episode]]:
-    """Batches without end: mostly first lessons with every copied name counted, later mostly hard episodes as written."""
+    """Batches without end, in three stages: what to search for; how to read what is found; then whole hard episodes."""
     rng = random.Random(f"{config.seed}/draws")
     while True:
-        early = trainer.step < config.lesson_steps
-        easy = min(len(lessons), int(512 * config.lesson_share[0 if early else 1]))
-        pool = rng.sample(lessons, easy) + rng.choices(hard, k=512 - easy)
-        yield from batches([with_echoes(e, names) if early else e for e in pool], config.sft.batch_tokens, rng)
+        if trainer.step < config.drill_steps:
+            pool = rng.sample(simple, POOL // 2) + [first_turn(e) for e in rng.choices(hard, k=POOL // 2)]
+        else:
+            early = trainer.step < config.lesson_steps
+            easy = min(len(lessons), int(POOL * config.lesson_share[0 if early else 1]))
+            pool = rng.sample(lessons, easy) + rng.choices(hard, k=POOL - easy)
+            pool = [with_echoes(e, names) for e in pool] if early else pool
+        yield from batches(pool, config.sft.batch_tokens, rng)
 
 
 def name_ids(tokenizer: PreTrainedTokenizerFast) -> np.ndarray:

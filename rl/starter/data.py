@@ -23,6 +23,7 @@ from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Lineage, Task
+from schemas.trajectory import ToolCall
 
 TOOLS = ("search", "open")
 
@@ -60,6 +61,27 @@ def lookups(world: World, types: Sequence[str], seed: int, count: int) -> list[T
         if len(tasks) == count:
             break
     return tasks
+
+
+def drills(names: Sequence[str], format: TurnFormat, seed: int, count: int) -> list[Episode]:
+    """The very first lessons: a question that is nothing but names, and the search that repeats them."""
+    rng = random.Random(f"{seed}/drills")
+    made = []
+    for _ in range(count):
+        chosen = rng.sample(list(names), rng.randint(2, 10))
+        prompt = format.prompt(rng.choice([", ", " and ", " has ", " is in "]).join(chosen) + "?")
+        turn = format.turn(ToolCalls((ToolCall(name="search", arguments={"query": " ".join(chosen)}),)))
+        mask = [False] * len(prompt) + [True] * len(turn)
+        made.append(Episode(np.array([*prompt, *turn], dtype=np.int32), np.array(mask)))
+    return made
+
+
+def first_turn(episode: Episode) -> Episode:
+    """The episode up to the end of the first turn that the policy writes."""
+    written = np.flatnonzero(episode.mask)
+    breaks = np.flatnonzero(np.diff(written) > 1)
+    end = int(written[breaks[0]] if len(breaks) else written[-1]) + 1
+    return Episode(episode.ids[:end], episode.mask[:end])
 
 
 def _lookup(world: World, query: Query, answer: str, text: str, seed: int) -> Task:

@@ -8,21 +8,29 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from schemas.base import Record
 
+EMBEDDING_SCALE, COPY = 5.0, 0.5
+"""Of the usual standard deviation of 0.02; and the weight of the identity in values and outputs."""
+
 
 class ModelConfig(Record):
     """The size of a policy."""
 
-    hidden: int = 192
+    hidden: int = 128
     layers: int = 4
-    heads: int = 6
-    inner: int = 512
+    heads: int = 4
+    inner: int = 384
     """Width of the feed-forward layers."""
     context: int = 2048
     """Tokens of an episode at most."""
 
 
 def new_model(config: ModelConfig, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """A model with random weights whose head shares the embeddings while it learns, so that a name read can be written at once."""
+    """A model that is random but for what copying needs.
+
+    The head shares the embeddings while it learns, and every attention layer begins with an identity added to its values
+    and output (after Trockman and Kolter, arXiv 2305.09828): what is attended to can be written at once, and all that is
+    left to learn is where to look. From plain random weights 1,400 names were not copied after 900 steps.
+    """
     torch.manual_seed(seed)
     model = LlamaForCausalLM(  # type: ignore[no-untyped-call]
         LlamaConfig(
@@ -39,6 +47,11 @@ def new_model(config: ModelConfig, tokenizer: PreTrainedTokenizerFast, seed: int
             pad_token_id=tokenizer.pad_token_id,
         )
     )
+    with torch.no_grad():
+        model.model.embed_tokens.weight.mul_(EMBEDDING_SCALE)
+        for layer in model.model.layers:
+            for projection in (layer.self_attn.v_proj, layer.self_attn.o_proj):
+                projection.weight.add_(COPY * torch.eye(config.hidden))
     model.lm_head.weight = model.model.embed_tokens.weight
     return model
 

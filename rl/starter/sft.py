@@ -15,14 +15,16 @@ from schemas.base import Record
 class SftConfig(Record):
     """How to train."""
 
-    rate: float = 3e-3
+    rate: float = 1.5e-3
     """Peak learning rate, reached after `warmup` steps; over the last `decay` of them it falls to zero."""
     warmup: int = 50
-    decay: int = 0
-    steps: int = 4000
+    decay: int = 700
+    steps: int = 2000
     """Steps at most."""
-    batch_tokens: int = 10_000
+    batch_tokens: int = 5000
     """Tokens of a step, padding included."""
+    choice_weight: float = 5.0
+    """How many tokens a chosen name counts for: it is one token of twenty, and what an episode is about."""
     weight_decay: float = 0.01
     clip: float = 1.0
 
@@ -65,7 +67,8 @@ def echoes(episode: Episode, names: np.ndarray) -> np.ndarray:
     first = np.unique(episode.ids, return_index=True)[1]
     again = np.ones(len(episode), dtype=bool)
     again[first] = False
-    return again & names[episode.ids]
+    found: np.ndarray = again & names[episode.ids]
+    return found
 
 
 def with_echoes(episode: Episode, names: np.ndarray) -> Episode:
@@ -76,27 +79,40 @@ def with_echoes(episode: Episode, names: np.ndarray) -> Episode:
     return Episode(episode.ids, episode.mask | echoes(episode, names))
 
 
-def loss_of(model: LlamaForCausalLM, batch: Sequence[Episode]) -> torch.Tensor:
-    """Mean negative log-likelihood of the tokens in the mask.
+def weights_of(episode: Episode, opening: Sequence[int], weight: float) -> np.ndarray:
+    """The mask as weights: the token after one of `opening` counts `weight` times."""
+    weights = episode.mask.astype(np.float32)
+    after = np.flatnonzero(np.isin(episode.ids[:-1], opening)) + 1
+    weights[after] *= weight
+    return weights
+
+
+def loss_of(
+    model: LlamaForCausalLM, batch: Sequence[Episode], opening: Sequence[int] = (), weight: float = 1.0
+) -> torch.Tensor:
+    """Mean negative log-likelihood of the tokens in the mask, weighted as `weights_of` says.
 
     Padding stands on the right, where causal attention never sees it; the head runs only where there is a loss.
     """
     longest = max(map(len, batch))
     ids = torch.zeros(len(batch), longest, dtype=torch.long)
-    written = torch.zeros(len(batch), longest, dtype=torch.bool)
+    weights = torch.zeros(len(batch), longest)
     for i, episode in enumerate(batch):
         ids[i, : len(episode)] = torch.from_numpy(episode.ids.astype(np.int64))
-        written[i, : len(episode)] = torch.from_numpy(episode.mask)
+        weights[i, : len(episode)] = torch.from_numpy(weights_of(episode, opening, weight))
     hidden = model.model(input_ids=ids, use_cache=False).last_hidden_state
-    predicts = written[:, 1:]
-    return cross_entropy(model.lm_head(hidden[:, :-1][predicts]), ids[:, 1:][predicts])
+    counted = weights[:, 1:] > 0
+    losses = cross_entropy(model.lm_head(hidden[:, :-1][counted]), ids[:, 1:][counted], reduction="none")
+    shares = weights[:, 1:][counted]
+    return (losses * shares).sum() / shares.sum()
 
 
 class Trainer:
     """A model with its optimiser."""
 
-    def __init__(self, model: LlamaForCausalLM, config: SftConfig) -> None:
-        self.model, self.config = model, config
+    def __init__(self, model: LlamaForCausalLM, config: SftConfig, opening: Sequence[int] = ()) -> None:
+        """`opening`: ids after which a name is written that decides the episode."""
+        self.model, self.config, self.opening = model, config, tuple(opening)
         self.step = 0
         matrices = [p for p in model.parameters() if p.ndim > 1]
         vectors = [p for p in model.parameters() if p.ndim <= 1]
@@ -107,7 +123,7 @@ class Trainer:
         """One step; gives the loss before it."""
         for group in self.optimizer.param_groups:
             group["lr"] = rate_at(self.step, self.config)
-        loss = loss_of(self.model, batch)
+        loss = loss_of(self.model, batch, self.opening, self.config.choice_weight)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)

@@ -7,7 +7,7 @@ import numpy as np
 
 from pipeline.families.hard_search.oracle import GIVEN_UP
 from rl.env import Limits
-from rl.starter.data import draw_flaw, episodes, hard_tasks, lookups
+from rl.starter.data import draw_flaw, drills, episodes, first_turn, hard_tasks, lookups
 from rl.starter.sft import Episode
 from rl.tokens import TurnFormat
 from schemas.answer import EntityAnswer
@@ -69,3 +69,19 @@ def test_asking_for_more_tasks_changes_none_of_the_first() -> None:
     config = HardSearchConfig(types=("country",))
     few, more = hard_tasks(WORLD, config, 0, 5), hard_tasks(WORLD, config, 0, 8)
     assert more[:5] == few
+
+
+def test_a_drill_is_names_and_the_search_that_repeats_them(toy_format: TurnFormat) -> None:
+    for drill in drills(["Niger", "Mali", *(f"name {i}" for i in range(9))], toy_format, 0, 20):
+        text = toy_format.decode(drill.ids.tolist())
+        query = text.split('"query": "')[1].split('"')[0]
+        assert [query.count(name) for name in ("Niger", "Mali")] == [
+            text.count(name) // 2 for name in ("Niger", "Mali")
+        ]
+        assert toy_format.decode(drill.ids[drill.mask].tolist()).startswith("<tool_call>")
+
+
+def test_a_first_turn_is_cut_before_anything_is_shown(toy_format: TurnFormat, toy_tasks: list[Task]) -> None:
+    for episode in made(toy_format, toy_tasks):
+        text = toy_format.decode(first_turn(episode).ids.tolist())
+        assert text.endswith("</tool_call><|end|>") and "<tool_response>" not in text

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from rl.starter.sft import Episode, SftConfig, Trainer, batches, loss_of, rate_at
+from rl.starter.sft import Episode, SftConfig, Trainer, batches, loss_of, rate_at, weights_of, with_echoes
 
 
 def tiny_model(vocabulary: int = 24) -> LlamaForCausalLM:
@@ -77,3 +77,17 @@ def test_padding_is_a_small_part_of_the_batches() -> None:
 def test_the_rate_rises_stays_and_falls(step: int, rate: float) -> None:
     """Ten steps up, from step 80 of 100 down by a twentieth a step."""
     assert rate_at(step, SftConfig(rate=1.0, warmup=10, decay=20, steps=100)) == pytest.approx(rate)
+
+
+def test_an_echo_is_a_name_that_stood_before() -> None:
+    """Of the tokens 5 6 5 7 6 5 only 5 is a name: its second and third places are echoes."""
+    episode = Episode(np.array([5, 6, 5, 7, 6, 5], dtype=np.int32), np.array([False] * 3 + [True] + [False] * 2))
+    names = np.zeros(8, dtype=bool)
+    names[5] = True
+    assert with_echoes(episode, names).mask.tolist() == [False, False, True, True, False, True]
+
+
+def test_the_token_that_decides_counts_more() -> None:
+    """9 opens an answer: the token after it counts 5 times, the shown ones not at all."""
+    episode = Episode(np.array([1, 9, 2, 3], dtype=np.int32), np.array([False, True, True, True]))
+    assert weights_of(episode, [9], 5.0).tolist() == [0.0, 1.0, 5.0, 1.0]
