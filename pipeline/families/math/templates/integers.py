@@ -18,9 +18,13 @@ def _draw_gcd(rng: Random) -> Parameters:
 def _ask_gcd(p: Parameters, rng: Random) -> str:
     a, b = p["numbers"]
     if p["unit"]:
-        return (
-            f"A floor of {a} by {b} {p['unit']} is tiled with equal square tiles, none cut. "
-            f"What is the largest side of a tile in {p['unit']}?"
+        return rng.choice(
+            (
+                f"A floor of {a} by {b} {p['unit']} is tiled with equal square tiles, none cut. "
+                f"What is the largest side of a tile in {p['unit']}?",
+                f"Two ropes of {a} and {b} {p['unit']} are cut into equal pieces without a rest. "
+                f"How many {p['unit']} long are the longest possible pieces?",
+            )
         )
     return rng.choice(
         (
@@ -61,9 +65,13 @@ def _draw_lcm(rng: Random) -> Parameters:
 def _ask_lcm(p: Parameters, rng: Random) -> str:
     a, b = p["numbers"]
     if p["unit"]:
-        return (
-            f"One lamp flashes every {a} {p['unit']}, another every {b} {p['unit']}. They flash together now. "
-            f"After how many {p['unit']} do they next flash together?"
+        return rng.choice(
+            (
+                f"One lamp flashes every {a} {p['unit']}, another every {b} {p['unit']}. They flash together now. "
+                f"After how many {p['unit']} do they next flash together?",
+                f"Two runners start together; one needs {a} {p['unit']} a lap, the other {b} {p['unit']}. "
+                f"After how many {p['unit']} do they first cross the starting line together again?",
+            )
         )
     return rng.choice(
         (
@@ -215,9 +223,13 @@ def _draw_series(rng: Random) -> Parameters:
 def _ask_series(p: Parameters, rng: Random) -> str:
     a, d = p["first"], p["step"]
     if p["unit"]:
-        return (
-            f"A theatre has {p['terms']} rows. The first row has {a} seats and every row has {d} seats more than the row before. "
-            f"How many seats are there in all?"
+        return rng.choice(
+            (
+                f"A theatre has {p['terms']} rows. The first row has {a} seats and every row has {d} seats more than the row before. "
+                f"How many seats are there in all?",
+                f"A stand is built with {p['terms']} rows: {a} seats in the first, then {d} more in each row than in the one before. "
+                f"How many seats does it have?",
+            )
         )
     terms = f"{a}, {a + d}, {a + 2 * d}, ..."
     return rng.choice(

@@ -97,7 +97,9 @@ def _work_share(p: Parameters) -> list[str]:
 
 def _slip_share(p: Parameters) -> list[NearMiss]:
     (a, b), u = p["ratio"], p["unit"]
-    return misses(u * a, (u * b, "the other share"), (u, "one part"), (u * (a + 1), "a part too many"))
+    return misses(
+        u * a, (u * b, "the other share"), (u, "one part"), (u * (a + 1), "a part too many"), (u * a + 1, "off by one")
+    )
 
 
 def _draw_discount(rng: Random) -> Parameters:
