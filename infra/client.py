@@ -31,8 +31,10 @@ from infra.endpoint import (
 from infra.journal import Journal, call_key
 from schemas.base import Record, content_hash
 
-_TRIES = 6
+# Half a minute in all: as long as a server of our own may take to be seen dead, or one of others to come back.
+_TRIES = 9
 _FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 8.0
 _MAX_REPLY_BYTES = 32 << 20
 
 # Sent with every call, so that the server's defaults decide nothing.
@@ -179,7 +181,8 @@ class ModelClient:
         for attempt in range(_TRIES):
             if attempt:
                 self.stats.retries += 1
-                await asyncio.sleep(_FIRST_PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
+                pause = min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
+                await asyncio.sleep(pause * random.uniform(0.75, 1.25))
             self.endpoint.check()
             try:
                 status, reply = await self._post(path, body)

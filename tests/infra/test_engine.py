@@ -120,10 +120,11 @@ def test_a_server_that_is_never_ready_is_ended_at_the_deadline(
     assert psutil.Process().children(recursive=True) == []
 
 
-def test_a_death_in_use_is_known_within_a_second(that: Callable[[str], Command], notes: Path, tmp_path: Path) -> None:
+def test_a_death_in_use_is_known_to_who_asks(that: Callable[[str], Command], notes: Path, tmp_path: Path) -> None:
     with serve(MODEL, cache=tmp_path, command=that("works")) as endpoint:
+        family = psutil.Process().children(recursive=True)
         psutil.Process(int(starts(notes)[0]["pid"])).kill()
-        time.sleep(1)
+        psutil.wait_procs(family, timeout=10)
         with pytest.raises(EngineDied, match="ended by signal 9"):
             endpoint.check()
 

@@ -5,7 +5,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -144,13 +143,9 @@ async def test_a_locked_database_does_not_hold_up_the_event_loop(path: Path) -> 
     with Journal(path) as journal, sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         call = asyncio.create_task(journal.once("k", {}, Model()))
-        longest, last = 0.0, time.monotonic()
-        for _ in range(20):
-            await asyncio.sleep(0.01)
-            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        await asyncio.sleep(0.2)  # were the loop held up, the lock below could not be released
         other.execute("ROLLBACK")
         assert await call == {"text": "reply 1"}
-    assert longest < 0.15
 
 
 def test_a_lock_that_stays_is_an_error_with_a_way_out(path: Path) -> None:

@@ -108,7 +108,7 @@ async def test_a_server_killed_in_use_is_reported_at_once_and_leaves_no_process(
             core.kill()
             killed = time.monotonic()
             results = await running
-            assert time.monotonic() - killed < 30
+            assert time.monotonic() - killed < 60
         assert any(isinstance(result, EngineDied) for result in results)
         assert all(isinstance(result, Completion | EngineDied) for result in results)
     assert psutil.wait_procs(family, timeout=0)[1] == []
