@@ -15,6 +15,7 @@ from pipeline import curate as pipeline
 from pipeline.release import Release
 from rl.engines import Engines
 from schemas.config import CurateConfig
+from schemas.row import Kept, Rejected
 from schemas.task import FAMILIES
 
 
@@ -47,8 +48,8 @@ def demo(
                 )
             minutes[family] = (time.monotonic() - started) / 60
     release = pipeline.publish(runs, store).release
-    for family, steps in release.manifest.funnel.items():
-        out.print(funnel_table(family, steps))
+    for name, steps in release.manifest.funnel.items():
+        out.print(funnel_table(name, steps))
     _load_back(release)
     _show_some(release)
     out.print(table("minutes", ("family", "minutes"), [(family, f"{spent:.1f}") for family, spent in minutes.items()]))
@@ -75,6 +76,7 @@ def _load_back(release: Release) -> None:
 
 
 def _show_some(release: Release, count: int = 3) -> None:
-    shown = [row for family in release.manifest.funnel for row in release.rows(family)]
-    for row in [*shown[: count - 1], shown[-1], next(iter(release.rejected()))]:
+    kept = [row for family in release.manifest.funnel for row in release.rows(family)]
+    shown: list[Kept | Rejected] = [*kept[: count - 1], kept[-1], next(iter(release.rejected()))]
+    for row in shown:
         out.print(task_panel(row, list(release.certificates(row.task.task_id))))

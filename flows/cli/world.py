@@ -7,8 +7,8 @@ import typer
 from flows.cli.console import Json, emit, err, out
 from flows.cli.render import table
 from infra.settings import Settings
-from pipeline.corpora import World, build_world, load_world
-from pipeline.corpora import describe as descriptions
+from pipeline.corpora import World, build_world, describe, load_world
+from pipeline.corpora import page as find_page
 from schemas.world import Document
 
 app = typer.Typer(no_args_is_help=True)
@@ -42,7 +42,7 @@ def show(
     if page is None:
         _describe(loaded, as_json)
     else:
-        _show_page(descriptions.page(loaded, page), as_json)
+        _show_page(find_page(loaded, page), as_json)
 
 
 def _show_page(document: Document, as_json: bool) -> None:
@@ -54,7 +54,7 @@ def _show_page(document: Document, as_json: bool) -> None:
 
 
 def _describe(world: World, as_json: bool) -> None:
-    about = cast(dict[str, Any], descriptions.describe(world))
+    about = cast(dict[str, Any], describe(world))
 
     def render() -> None:
         out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts", markup=False)

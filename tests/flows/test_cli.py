@@ -101,3 +101,16 @@ def test_the_installed_command_exits_nonzero_with_one_line() -> None:
     assert done.returncode == 1
     assert "family='poetry'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_users_documents_are_shown_by_page_and_as_a_whole(tmp_path: Path) -> None:
+    documents = tmp_path / "docs.jsonl"
+    documents.write_text(json.dumps({"id": "a", "title": "[red]Ann[/x]", "text": "Ann met Ben."}) + "\n")
+    whole = CliRunner().invoke(app, ["world", "show", "--world", str(documents), "--json"])
+    assert (whole.exit_code, json.loads(whole.stdout)["pages"]) == (0, 1)
+    page = CliRunner().invoke(app, ["world", "show", "[red]Ann[/x]", "--world", str(documents)])
+    assert page.exit_code == 0
+    assert "[red]Ann[/x]" in page.stdout
+    assert "Ann met Ben." in page.stdout
+    table = CliRunner().invoke(app, ["world", "show", "--world", str(documents)])
+    assert table.exit_code == 0
