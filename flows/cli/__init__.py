@@ -2,8 +2,12 @@
 
 import typer
 
-from flows.cli import curate, demo, policy, tasks, world
 from flows.cli.console import run
+from flows.cli.curate import curate
+from flows.cli.demo import demo
+from flows.cli.policy import app as policy
+from flows.cli.tasks import grade_cases, replay, show
+from flows.cli.world import app as world
 
 app = typer.Typer(
     help="Verified, hard, tool-requiring questions; an agent trained on them; and the loop between the two.",
@@ -11,13 +15,13 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.add_typer(world.app, name="world", help="Build and inspect the corpus that questions are made from.")
-app.add_typer(policy.app, name="policy", help="Build the starter policy.")
-app.command("curate")(curate.curate)
-app.command("show")(tasks.show)
-app.command("replay")(tasks.replay)
-app.command("grade")(tasks.grade_cases)
-app.command("demo")(demo.demo)
+app.add_typer(world, name="world", help="Build and inspect the corpus that questions are made from.")
+app.add_typer(policy, name="policy", help="Build the starter policy.")
+app.command("curate")(curate)
+app.command("show")(show)
+app.command("replay")(replay)
+app.command("grade")(grade_cases)
+app.command("demo")(demo)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """`touchstone world`: build and inspect the corpus."""
 
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
@@ -54,7 +54,7 @@ def _show_page(document: Document, as_json: bool) -> None:
 
 
 def _describe(world: World, as_json: bool) -> None:
-    about = cast(dict[str, Any], describe(world))
+    about = describe(world)
 
     def render() -> None:
         out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts", markup=False)
