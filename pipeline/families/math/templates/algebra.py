@@ -23,12 +23,17 @@ _X = sp.Symbol("x")
 
 
 def _draw_linear(rng: Random) -> Parameters:
-    if is_small(rng):
-        a, b, x = rng.randint(2, 9), rng.choice((1, -1)) * rng.randint(1, 9), rng.randint(2, 30)
-        return {"left": [a, b], "right": [0, a * x + b]}
-    a, x = rng.randint(2, 9), rng.choice([v for v in range(-30, 61) if v not in (0, 1)])
-    c = rng.choice([0, 0, *(v for v in range(-4, 8) if v not in (0, a))])
-    b = rng.choice((1, -1)) * rng.randint(2, 40)
+    small = is_small(rng)
+    a, x = rng.randint(2, 9), rng.randint(2, 30) if small else rng.choice((1, -1)) * rng.randint(2, 60)
+    b = rng.choice((1, -1)) * rng.randint(1, 9 if small else 40)
+    return {"left": [a, b], "right": [0, a * x + b]}
+
+
+def _draw_both_sides(rng: Random) -> Parameters:
+    small = is_small(rng)
+    a, x = rng.randint(3, 9), rng.randint(2, 25) if small else rng.choice((1, -1)) * rng.randint(2, 60)
+    c = rng.randint(1, a - 2) if small else -rng.randint(2, 9)
+    b = rng.choice((1, -1)) * rng.randint(1, 9 if small else 40)
     return {"left": [a, b], "right": [c, (a - c) * x + b]}
 
 
@@ -224,6 +229,9 @@ def _slip_inequality(p: Parameters) -> list[NearMiss]:
 TEMPLATES = (
     Template(
         "linear_equation", "algebra", _draw_linear, _ask_linear, _root, _root_by_search, _work_linear, _slip_linear
+    ),
+    Template(
+        "x_on_both_sides", "algebra", _draw_both_sides, _ask_linear, _root, _root_by_search, _work_linear, _slip_linear
     ),
     Template(
         "linear_system", "algebra", _draw_system, _ask_system, _system, _system_by_search, _work_system, _slip_system

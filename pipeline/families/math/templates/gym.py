@@ -200,7 +200,7 @@ def _slip_factors(p: Parameters) -> list[NearMiss]:
 
 
 _FORMULA = ("expression",)
-CHAIN = Dataset("chain_sum", {"min_terms": 3, "max_terms": 5, "min_digits": 1, "max_digits": 2}, _FORMULA)
+CHAIN = Dataset("chain_sum", {"min_terms": 4, "max_terms": 4, "min_digits": 1, "max_digits": 2}, _FORMULA)
 DECIMALS = Dataset(
     "decimal_chain_sum",
     {

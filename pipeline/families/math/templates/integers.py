@@ -158,7 +158,7 @@ def _draw_sequence(rng: Random) -> Parameters:
         "first": rng.randint(1, 9 if small else 25),
         "times": 2 if small else rng.choice((2, 3)),
         "plus": rng.choice((-1, 1)) * rng.randint(1, 5 if small else 9),
-        "index": rng.choice((3, 4)),
+        "index": 3,
     }
 
 

@@ -84,10 +84,9 @@ def _slip_derivative(p: Parameters) -> list[NearMiss]:
 
 
 def _draw_value(rng: Random) -> Parameters:
-    if is_small(rng):
-        return {"coefficients": [1, rng.randint(1, 6), rng.randint(1, 20)], "at": rng.randint(2, 9)}
-    a, b, c = rng.randint(1, 4), rng.choice((-1, 1)) * rng.randint(1, 9), rng.randint(-30, 60)
-    return {"coefficients": [a, b, c], "at": rng.randint(3, 9)}
+    small = is_small(rng)
+    b, x = rng.choice((-1, 1)) * rng.randint(2, 6 if small else 20), rng.randint(3, 9 if small else 15)
+    return {"coefficients": [1, abs(b) if small else b, rng.randint(1, 20 if small else 90)], "at": x}
 
 
 def _ask_value(p: Parameters, rng: Random) -> str:

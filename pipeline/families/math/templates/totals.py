@@ -20,7 +20,7 @@ def _draw_changes(rng: Random) -> Parameters:
     small = is_small(rng)
     start = total = rng.randint(*((6, 40) if small else (25, 160)))
     changes: list[int] = []
-    for i in range(rng.choice((3, 3, 4))):
+    for i in range(3):
         change = rng.randint(*((2, 9) if small else (6, 60))) * (-1 if i == 1 else rng.choice((1, -1)))
         change = change if total + change > 0 else -change
         changes.append(change)

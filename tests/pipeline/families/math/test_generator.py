@@ -90,7 +90,7 @@ def test_a_prompt_does_not_depend_on_the_gold() -> None:
 def test_a_dataset_template_records_its_source() -> None:
     knobs = task(1, 0, Math(MathConfig(templates=("gym_chain_sum",)))).lineage.knobs
     assert (
-        knobs["source"] == 'reasoning_gym 0.1.25 chain_sum {"max_digits":2,"max_terms":5,"min_digits":1,"min_terms":3}'
+        knobs["source"] == 'reasoning_gym 0.1.25 chain_sum {"max_digits":2,"max_terms":4,"min_digits":1,"min_terms":4}'
     )
 
 
