@@ -43,8 +43,8 @@ def _cost_by_trying(p: Parameters) -> AnswerSpec:
 
 
 def _work_rate(p: Parameters) -> list[str]:
-    total = p["known"] * p["price"]
-    return [f"{total} / {p['known']} = {p['price']}", f"{p['price']} * {p['wanted']} = {p['price'] * p['wanted']}"]
+    one, wanted = p["price"], p["wanted"]
+    return [f"1 costs {p['known'] * one} / {p['known']} = {one}", f"{wanted} cost {one} * {wanted} = {one * wanted}"]
 
 
 def _slip_rate(p: Parameters) -> list[NearMiss]:
@@ -92,7 +92,7 @@ def _share_by_dealing(p: Parameters) -> AnswerSpec:
 
 def _work_share(p: Parameters) -> list[str]:
     (a, b), u = p["ratio"], p["unit"]
-    return [f"{a} + {b} = {a + b}", f"{(a + b) * u} / {a + b} = {u}", f"{u} * {a} = {u * a}"]
+    return [f"{a} + {b} = {a + b} parts", f"1 part: {(a + b) * u} / {a + b} = {u}", f"{a} parts: {u} * {a} = {u * a}"]
 
 
 def _slip_share(p: Parameters) -> list[NearMiss]:
@@ -140,11 +140,11 @@ def _discounted_by_equation(p: Parameters) -> AnswerSpec:
 def _work_discount(p: Parameters) -> list[str]:
     tenth, tens = p["price"] // 10, p["percent"] // 10
     part = tenth * tens
-    new = p["price"] + part if p["rise"] else p["price"] - part
+    sign, new = ("+", p["price"] + part) if p["rise"] else ("-", p["price"] - part)
     return [
-        f"{p['price']} / 10 = {tenth}",
-        f"{tenth} * {tens} = {part}",
-        f"{p['price']} {'+' if p['rise'] else '-'} {part} = {new}",
+        f"10 percent: {p['price']} / 10 = {tenth}",
+        f"{p['percent']} percent: {tenth} * {tens} = {part}",
+        f"new price: {p['price']} {sign} {part} = {new}",
     ]
 
 
@@ -197,7 +197,12 @@ def _age_by_equations(p: Parameters) -> AnswerSpec:
 def _work_ages(p: Parameters) -> list[str]:
     y = p["child"] * p["times"]
     x = y + p["older"]
-    return [f"{p['child']} * {p['times']} = {y}", f"{y} + {p['older']} = {x}", f"{x} + {p['years']} = {x + p['years']}"]
+    times = f"{p['child']} * {p['times']} = {y}"
+    return [
+        f"{p['times']} times: {times}",
+        f"{p['older']} older: {y} + {p['older']} = {x}",
+        f"{p['years']} years later: {x} + {p['years']} = {x + p['years']}",
+    ]
 
 
 def _slip_ages(p: Parameters) -> list[NearMiss]:

@@ -122,9 +122,12 @@ def _units_by_counting(p: Parameters) -> AnswerSpec:
 
 
 def _work_units(p: Parameters) -> list[str]:
-    size = _UNITS[p["unit"]][1]
+    larger, size = _UNITS[p["unit"]]
     whole = p["large"] * size
-    return [f"{p['large']} * {size} = {whole}", f"{whole} + {p['rest']} = {whole + p['rest']}"]
+    return [
+        f"{p['large']} {larger}: {p['large']} * {size} = {whole}",
+        f"in all: {whole} + {p['rest']} = {whole + p['rest']}",
+    ]
 
 
 def _slip_units(p: Parameters) -> list[NearMiss]:
@@ -176,7 +179,11 @@ def _fence_walked(p: Parameters) -> AnswerSpec:
 def _work_fence(p: Parameters) -> list[str]:
     (a, b), price = p["sides"], p["price"]
     around = 2 * (a + b)
-    return [f"{a} + {b} = {a + b}", f"{a + b} * 2 = {around}", f"{around} * {price} = {around * price}"]
+    return [
+        f"half: {a} + {b} = {a + b}",
+        f"around: {a + b} * 2 = {around}",
+        f"cost: {around} * {price} = {around * price}",
+    ]
 
 
 def _slip_fence(p: Parameters) -> list[NearMiss]:

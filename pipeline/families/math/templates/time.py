@@ -62,12 +62,12 @@ def _elapsed_on_the_clock(p: Parameters) -> AnswerSpec:
 
 def _work_elapsed(p: Parameters) -> list[str]:
     (h, m), (k, n) = divmod(p["start"], 60), divmod(p["end"], 60)
-    hours = (k - h) * 60
-    lines = [f"{k} - {h} = {k - h} hours", f"{k - h} * 60 = {hours}"]
+    whole = (k - h) * 60
+    lines = [f"hours: {k} - {h} = {k - h}", f"in minutes: {k - h} * 60 = {whole}"]
     if m == n:
         return lines
     gap = f"{n} - {m} = {n - m}" if n > m else f"{m} - {n} = {m - n}"
-    return [*lines, gap, f"{hours} {'+' if n > m else '-'} {abs(n - m)} = {hours + n - m}"]
+    return [*lines, f"minutes: {gap}", f"in all: {whole} {'+' if n > m else '-'} {abs(n - m)} = {whole + n - m}"]
 
 
 def _slip_elapsed(p: Parameters) -> list[NearMiss]:
@@ -174,9 +174,9 @@ def _schedule_hour_by_hour(p: Parameters) -> AnswerSpec:
 def _work_schedule(p: Parameters) -> list[str]:
     n, a, b = p["lessons"], p["length"], p["pause"]
     return [
-        f"{n} * {a} = {n * a}",
-        f"{n - 1} * {b} = {(n - 1) * b}",
-        f"{n * a} + {(n - 1) * b} = {n * a + (n - 1) * b}",
+        f"{n} times {a}: {n} * {a} = {n * a}",
+        f"{n - 1} breaks: {n - 1} * {b} = {(n - 1) * b}",
+        f"in all: {n * a} + {(n - 1) * b} = {n * a + (n - 1) * b}",
     ]
 
 

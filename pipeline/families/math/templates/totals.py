@@ -116,13 +116,13 @@ def _left_coin_by_coin(p: Parameters) -> AnswerSpec:
 
 
 def _work_shopping(p: Parameters) -> list[str]:
-    (n, m), (c, d) = p["counts"], p["prices"]
+    (a, b), (n, m), (c, d) = p["things"], p["counts"], p["prices"]
     rest = p["purse"] - n * c
     return [
-        f"{n} * {c} = {n * c}",
-        f"{m} * {d} = {m * d}",
-        f"{p['purse']} - {n * c} = {rest}",
-        f"{rest} - {m * d} = {rest - m * d}",
+        f"{a}s: {n} * {c} = {n * c}",
+        f"{b}s: {m} * {d} = {m * d}",
+        f"left: {p['purse']} - {n * c} = {rest}",
+        f"left: {rest} - {m * d} = {rest - m * d}",
     ]
 
 
