@@ -36,6 +36,8 @@ _TRIES = 9
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 8.0
 _MAX_REPLY_BYTES = 32 << 20
+_MOST_TOKENS = 1 << 31
+"""A count above this is no count, and would fit no column."""
 
 # Sent with every call, so that the server's defaults decide nothing.
 _PLAIN_SAMPLING = {"top_p": 1.0}
@@ -263,8 +265,8 @@ class _Choice(BaseModel):
 
 
 class _Usage(BaseModel):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+    prompt_tokens: int = Field(ge=0, le=_MOST_TOKENS)
+    completion_tokens: int = Field(ge=0, le=_MOST_TOKENS)
 
 
 class _Reply(BaseModel):

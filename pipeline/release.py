@@ -186,10 +186,10 @@ def load(path: str | Path, verify: bool = True) -> Release:
 
 def resolve(store: Store, name: str) -> str:
     """The URL of a release given as path, URL, version, or `latest`."""
-    if "/" in name or Path(name).is_dir():
-        return name
     if name == "latest":
         name = latest(store)
+    elif "/" in name or Path(name).is_dir():
+        return name
     if not store.exists(f"releases/{name}/{MANIFEST}"):
         raise ReleaseError(
             f"{name}: no release of {store.root}; `latest`, a version under releases/ or a path are known"

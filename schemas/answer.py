@@ -26,13 +26,18 @@ class NumberAnswer(Record):
 
     kind: Literal["number"] = "number"
     value: str
-    tolerance: float | None = None
+    tolerance: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
     unit: str | None = None
 
     @field_validator("value")
     @classmethod
     def _is_exact(cls, value: str) -> str:
-        Fraction(value)
+        if len(value) > 400 or "e" in value.lower():
+            raise ValueError("write the number out, as a decimal or a fraction of at most 400 characters")
+        try:
+            Fraction(value)
+        except ZeroDivisionError as error:
+            raise ValueError("the fraction has the denominator 0") from error
         return value
 
 

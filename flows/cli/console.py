@@ -57,11 +57,20 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file a user names. Raises `TouchstoneError` where there is none."""
     try:
         value = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
     if not isinstance(value, dict):
         raise TouchstoneError(f"{path}: holds {type(value).__name__}; it must be one JSON object of settings")
     return value
+
+
+def merged(file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a file and of the command line. Raises `TouchstoneError` where both name one and differ."""
+    given = {name: value for name, value in flags.items() if value is not None}
+    for name, value in given.items():
+        if file.get(name, value) != value:
+            raise TouchstoneError(f"{name}={value!r}: the config file says {file[name]!r}; give it in one place")
+    return file | given
 
 
 def run(command: Callable[[], None]) -> None:

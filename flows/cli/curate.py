@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.console import Json, emit, out, progress_bars, read_json
+from flows.cli.console import Json, emit, merged, out, progress_bars, read_json
 from flows.cli.local import run_here
 from flows.cli.render import funnel_table, summary
 from infra.settings import Settings
@@ -21,7 +21,7 @@ def curate(
         int | None, typer.Option(help="Candidates to generate (300 unless --accept is given).")
     ] = None,
     accept: Annotated[int | None, typer.Option(help="Go on until this many tasks are kept.")] = None,
-    seed: Annotated[int, typer.Option(help="Equal seeds make equal candidates.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Equal seeds make equal candidates (0).")] = None,
     out_dir: Annotated[
         Path | None, typer.Option("--out", help="Where the run and its release go, instead of the store.")
     ] = None,
@@ -35,8 +35,7 @@ def curate(
     Example: `touchstone curate hard_search --candidates 300 --seed 7 --out first`
     """
     flags = {"family": family, "candidates": candidates, "accept": accept, "seed": seed}
-    given = (read_json(config) if config else {}) | {name: value for name, value in flags.items() if value is not None}
-    checked = CurateConfig.model_validate(given)
+    checked = CurateConfig.model_validate(merged(read_json(config) if config else {}, flags))
     settings = Settings.from_env()
     folder = out_dir.absolute() if out_dir else settings.cache
     store = Store(str(folder) if out_dir else settings.store)

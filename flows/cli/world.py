@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Json, emit, err, out
-from flows.cli.render import table
+from flows.cli.render import plain, table
 from infra.settings import Settings
 from pipeline.corpora import World, build_world, describe, load_world
 from pipeline.corpora import page as find_page
@@ -37,7 +37,7 @@ def show(
 
     Example: `touchstone world show Niger`
     """
-    with err.status(f"loading {world}"):
+    with err.status("loading the world"):
         loaded = load_world(world, Settings.from_env().cache)
     if page is None:
         _describe(loaded, as_json)
@@ -47,8 +47,8 @@ def show(
 
 def _show_page(document: Document, as_json: bool) -> None:
     def render() -> None:
-        out.print(document.title, style="bold", markup=False)
-        out.print(document.text, markup=False, highlight=False)
+        out.print(plain(document.title), style="bold", markup=False)
+        out.print(plain(document.text), markup=False, highlight=False)
 
     emit(document.model_dump(mode="json"), as_json, render)
 

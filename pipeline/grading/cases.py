@@ -24,7 +24,7 @@ class CaseError(TouchstoneError):
 def read_cases(path: Path) -> list[Case]:
     """Every case of a file. Raises `CaseError` naming the line; a file without cases is an error too."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CaseError(f"{path}: cannot be read as text ({error}); correct the file or its name") from error
     cases = []

@@ -114,3 +114,37 @@ def test_a_users_documents_are_shown_by_page_and_as_a_whole(tmp_path: Path) -> N
     assert "Ann met Ben." in page.stdout
     table = CliRunner().invoke(app, ["world", "show", "--world", str(documents)])
     assert table.exit_code == 0
+
+
+def test_a_setting_given_twice_differently_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "c.json"
+    config.write_text('{"seed": 5}')
+    with pytest.raises(SystemExit):
+        run(lambda: app(["curate", "math", "--seed", "6", "--config", str(config)], standalone_mode=False))
+    assert "seed=6: the config file says 5" in capsys.readouterr().err
+
+
+def test_a_bad_seed_in_the_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "c.json"
+    config.write_text('{"seed": "x"}')
+    with pytest.raises(SystemExit):
+        run(lambda: app(["curate", "math", "--config", str(config)], standalone_mode=False))
+    assert "seed='x'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["1/0", "1e999999999", "9" * 500])
+def test_a_gold_that_cannot_be_a_number_names_its_line(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps({"answer_spec": {"kind": "number", "value": value}, "text": "1"}))
+    with pytest.raises(SystemExit):
+        run(lambda: app(["grade", str(cases)], standalone_mode=False))
+    assert f"{cases}:1: is no case" in capsys.readouterr().err
+
+
+def test_what_a_terminal_would_obey_is_not_printed(tmp_path: Path) -> None:
+    documents = tmp_path / "docs.jsonl"
+    documents.write_text(json.dumps({"id": "a", "title": "Ann", "text": "x\x1b[2Jy"}) + "\n")
+    page = CliRunner().invoke(app, ["world", "show", "a", "--world", str(documents)])
+    assert "x\ufffd[2Jy" in page.stdout

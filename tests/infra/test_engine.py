@@ -43,6 +43,21 @@ def starts(notes: Path) -> list[dict[str, str]]:
     return [json.loads(path.read_text()) for path in sorted(notes.iterdir())]
 
 
+KEPT: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _others() -> None:
+    """Children that other tests of the session keep are no business of these."""
+    KEPT.clear()
+    KEPT.update(child.pid for child in psutil.Process().children(recursive=True))
+
+
+def own_children() -> list[psutil.Process]:
+    """Children that this test started."""
+    return [child for child in psutil.Process().children(recursive=True) if child.pid not in KEPT]
+
+
 def test_a_server_is_ours_behind_its_key_and_gone_after_the_block(
     that: Callable[[str], Command], tmp_path: Path
 ) -> None:
@@ -52,7 +67,7 @@ def test_a_server_is_ours_behind_its_key_and_gone_after_the_block(
         assert urlsplit(endpoint.url).hostname == "127.0.0.1"
         with pytest.raises(Unauthorized):
             list_models(endpoint.url, "guess")
-        family = psutil.Process().children(recursive=True)
+        family = own_children()
         assert len(family) == 2
         assert not any(endpoint.api_key in " ".join(p.cmdline()) for p in family)
     assert not any(p.is_running() for p in family)
@@ -63,7 +78,7 @@ def test_an_exception_in_the_block_ends_the_server_too(that: Callable[[str], Com
 
     def interrupted() -> None:
         with serve(MODEL, cache=tmp_path, command=that("works")):
-            family.extend(psutil.Process().children(recursive=True))
+            family.extend(own_children())
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -117,7 +132,7 @@ def test_a_server_that_is_never_ready_is_ended_at_the_deadline(
         serve(MODEL, cache=tmp_path, options=options, command=that("sleeps")),
     ):
         raise AssertionError("a server that sleeps was handed out")
-    assert psutil.Process().children(recursive=True) == []
+    assert own_children() == []
 
 
 def test_a_death_in_use_is_known_to_who_asks(that: Callable[[str], Command], notes: Path, tmp_path: Path) -> None:
