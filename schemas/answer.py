@@ -32,8 +32,8 @@ class NumberAnswer(Record):
     @field_validator("value")
     @classmethod
     def _is_exact(cls, value: str) -> str:
-        if len(value) > 400 or "e" in value.lower():
-            raise ValueError("write the number out, as a decimal or a fraction of at most 400 characters")
+        if len(value) > 8_000 or "e" in value.lower():
+            raise ValueError("write the number out, as a decimal or a fraction of at most 8,000 characters")
         try:
             Fraction(value)
         except ZeroDivisionError as error:

@@ -132,7 +132,7 @@ def test_a_bad_seed_in_the_file_is_refused(tmp_path: Path, capsys: pytest.Captur
     assert "seed='x'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("value", ["1/0", "1e999999999", "9" * 500])
+@pytest.mark.parametrize("value", ["1/0", "1e999999999", "9" * 9_000])
 def test_a_gold_that_cannot_be_a_number_names_its_line(
     value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
