@@ -17,7 +17,7 @@ from pipeline.grading.workers import WORKERS, Undecided
 from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
 from schemas.base import Record
 
-VERSION = "1"
+VERSION = "2"
 
 _CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
 _NAMED_FUNCTION = re.compile(r"^(?:[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*")
