@@ -3,7 +3,6 @@
 from random import Random
 from typing import Final
 
-from pipeline.families.base import Miss
 from pipeline.families.math.prompts import SHOTS, example_parameters
 from pipeline.families.math.templates import TEMPLATES, Template
 from schemas.answer import AnswerSpec
@@ -12,7 +11,7 @@ from schemas.errors import TouchstoneError
 from schemas.query import Problem
 from schemas.task import Family, Lineage, Stratum, Task
 
-VERSION = "1"
+VERSION = "2"
 
 
 class UnknownTemplate(TouchstoneError):
@@ -28,15 +27,15 @@ class Math:
     def __init__(self, config: MathConfig) -> None:
         for name in config.templates:
             _template(name)
-        self.names = config.templates or tuple(TEMPLATES)
+        self.names = config.templates or tuple(name for name, t in TEMPLATES.items() for _ in range(t.share))
 
-    def __call__(self, seed: int, index: int) -> Task | Miss:
+    def __call__(self, seed: int, index: int) -> Task:
         # Templates come in turn, in another order each round, so that any stretch of indices holds them evenly.
         turn, place = divmod(index, len(self.names))
         template = TEMPLATES[Random(f"{seed}/{turn}/order").sample(self.names, len(self.names))[place]]
-        parameters = template.draw(Random(f"{seed}/{index}/draw"))
-        if any(parameters == example_parameters(template, i) for i in range(SHOTS)):
-            return Miss(reason="worked_example")
+        rng, shown = Random(f"{seed}/{index}/draw"), [example_parameters(template, i) for i in range(SHOTS)]
+        while (parameters := template.draw(rng)) in shown:
+            pass  # a worked example would be answered by copying
         gold = template.solve(parameters)
         hops = len(template.work(parameters))
         knobs: dict[str, object] = {"template": template.name, "templates": list(self.names)}

@@ -3,6 +3,7 @@
 Both arms see the same examples of the task's own template, so they differ in nothing but the room to think.
 """
 
+from functools import cache
 from random import Random
 
 from pipeline.families.math.templates import TEMPLATES, Parameters, Template
@@ -41,5 +42,6 @@ def example(template: Template, i: int) -> tuple[str, list[str], str]:
     return question, template.work(parameters), canonical_answer(template.solve(parameters))
 
 
+@cache
 def example_parameters(template: Template, i: int) -> Parameters:
     return template.draw(Random(f"example/{template.name}/{i}"))

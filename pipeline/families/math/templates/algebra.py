@@ -228,13 +228,29 @@ def _slip_inequality(p: Parameters) -> list[NearMiss]:
 
 TEMPLATES = (
     Template(
-        "linear_equation", "algebra", _draw_linear, _ask_linear, _root, _root_by_search, _work_linear, _slip_linear
+        "linear_equation",
+        "algebra",
+        _draw_linear,
+        _ask_linear,
+        _root,
+        _root_by_search,
+        _work_linear,
+        _slip_linear,
+        share=3,
     ),
     Template(
         "x_on_both_sides", "algebra", _draw_both_sides, _ask_linear, _root, _root_by_search, _work_linear, _slip_linear
     ),
     Template(
-        "linear_system", "algebra", _draw_system, _ask_system, _system, _system_by_search, _work_system, _slip_system
+        "linear_system",
+        "algebra",
+        _draw_system,
+        _ask_system,
+        _system,
+        _system_by_search,
+        _work_system,
+        _slip_system,
+        share=3,
     ),
     Template(
         "quadratic_roots",

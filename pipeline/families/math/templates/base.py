@@ -31,6 +31,8 @@ class Template:
     slips: Callable[[Parameters], list[NearMiss]]
     source: str = ""
     """Name, version and configuration of the dataset it draws from; empty for our own."""
+    share: int = 1
+    """Draws in a round of candidates that no configuration limits."""
 
 
 SMALL = 0.8

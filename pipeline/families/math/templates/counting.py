@@ -1,7 +1,7 @@
 """Counting; one solver by formula, the other by enumeration or addition."""
 
-from itertools import pairwise
-from math import comb, factorial, lcm
+from itertools import pairwise, product
+from math import comb, factorial, lcm, prod
 from random import Random
 
 from pipeline.families.math.templates.base import Parameters, Template, is_small, misses, number
@@ -99,7 +99,53 @@ def _slip_multiples(p: Parameters) -> list[NearMiss]:
     )
 
 
+def _draw_choices(rng: Random) -> Parameters:
+    high = 9 if is_small(rng) else 20
+    return {"counts": [rng.randint(2, high) for _ in "abc"]}
+
+
+def _ask_choices(p: Parameters, rng: Random) -> str:
+    a, b, c = p["counts"]
+    return rng.choice(
+        (
+            f"A menu has {a} starters, {b} main courses and {c} desserts. How many different meals of three courses are there?",
+            f"With {a} shirts, {b} skirts and {c} hats, how many different outfits of one each can be put together?",
+        )
+    )
+
+
+def _choices(p: Parameters) -> AnswerSpec:
+    return number(prod(p["counts"]))
+
+
+def _choices_listed(p: Parameters) -> AnswerSpec:
+    return number(len(set(product(*(range(n) for n in p["counts"])))))
+
+
+def _work_choices(p: Parameters) -> list[str]:
+    a, b, c = p["counts"]
+    return [f"{a} * {b} = {a * b}", f"{a * b} * {c} = {a * b * c}"]
+
+
+def _slip_choices(p: Parameters) -> list[NearMiss]:
+    a, b, c = p["counts"]
+    return misses(
+        a * b * c, (a * b + c, "added at the end"), (a * b * c + 1, "off by one"), (a * b * c + a * b, "one too many")
+    )
+
+
 TEMPLATES = (
+    Template(
+        "choices",
+        "counting",
+        _draw_choices,
+        _ask_choices,
+        _choices,
+        _choices_listed,
+        _work_choices,
+        _slip_choices,
+        share=3,
+    ),
     Template(
         "committee",
         "counting",

@@ -182,6 +182,7 @@ TEMPLATES = (
         _derivative_by_interpolation,
         _work_derivative,
         _slip_derivative,
+        share=3,
     ),
     Template(
         "expand_product",

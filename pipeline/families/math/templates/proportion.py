@@ -102,10 +102,18 @@ def _slip_share(p: Parameters) -> list[NearMiss]:
     )
 
 
+def _draw_rise(rng: Random) -> Parameters:
+    return _draw_percent(rng) | {"rise": True}
+
+
 def _draw_discount(rng: Random) -> Parameters:
+    return _draw_percent(rng) | {"rise": False}
+
+
+def _draw_percent(rng: Random) -> Parameters:
     small = is_small(rng)
     percent = rng.choice((10, 20, 30, 50) if small else (10, 20, 30, 40, 60, 70, 80, 90))
-    return {"price": 10 * rng.randint(3, 30 if small else 60), "percent": percent, "rise": rng.random() < 0.4}
+    return {"price": 10 * rng.randint(3, 30 if small else 60), "percent": percent}
 
 
 def _ask_discount(p: Parameters, rng: Random) -> str:
@@ -155,6 +163,7 @@ def _slip_discount(p: Parameters) -> list[NearMiss]:
     return misses(
         right,
         (part, "the change alone"),
+        (right + 1, "off by one"),
         (other, "the wrong way"),
         (p["price"] - p["percent"], "percent taken for dollars"),
     )
@@ -219,7 +228,18 @@ TEMPLATES = (
     Template("unit_price", "proportion", _draw_rate, _ask_rate, _cost, _cost_by_trying, _work_rate, _slip_rate),
     Template("ratio_share", "proportion", _draw_share, _ask_share, _share, _share_by_dealing, _work_share, _slip_share),
     Template(
-        "percent_change",
+        "percent_rise",
+        "proportion",
+        _draw_rise,
+        _ask_discount,
+        _discounted,
+        _discounted_by_equation,
+        _work_discount,
+        _slip_discount,
+        share=3,
+    ),
+    Template(
+        "percent_discount",
         "proportion",
         _draw_discount,
         _ask_discount,

@@ -197,7 +197,65 @@ def _slip_fence(p: Parameters) -> list[NearMiss]:
     )
 
 
+def _draw_league(rng: Random) -> Parameters:
+    small = is_small(rng)
+    return {
+        "wins": rng.randint(2, 12 if small else 60),
+        "draws": rng.randint(1, 9 if small else 60),
+        "win": 3 if small else rng.choice((2, 4)),
+    }
+
+
+def _ask_league(p: Parameters, rng: Random) -> str:
+    rule = f"A win is worth {p['win']} points and a draw 1 point."
+    draws = f"{p['draws']} draw{'s' if p['draws'] > 1 else ''}"
+    return rng.choice(
+        (
+            f"{rule} A team has {p['wins']} wins and {draws}. How many points does it have?",
+            f"{rule} How many points do {p['wins']} wins and {draws} give?",
+        )
+    )
+
+
+def _league(p: Parameters) -> AnswerSpec:
+    return number(p["wins"] * p["win"] + p["draws"], "points")
+
+
+def _league_match_by_match(p: Parameters) -> AnswerSpec:
+    points = 0
+    for match in "w" * p["wins"] + "d" * p["draws"]:
+        points += p["win"] if match == "w" else 1
+    return number(points, "points")
+
+
+def _work_league(p: Parameters) -> list[str]:
+    won = p["wins"] * p["win"]
+    return [f"{p['wins']} wins: {p['wins']} * {p['win']} = {won}", f"in all: {won} + {p['draws']} = {won + p['draws']}"]
+
+
+def _slip_league(p: Parameters) -> list[NearMiss]:
+    right = p["wins"] * p["win"] + p["draws"]
+    return misses(
+        right,
+        (p["wins"] + p["draws"], "matches for points"),
+        (right + p["win"], "a win too many"),
+        ((p["wins"] + p["draws"]) * p["win"], "draws taken for wins"),
+        (right + 1, "off by one"),
+    )
+
+
 TEMPLATES = (
+    Template(
+        "league_points",
+        "steps",
+        _draw_league,
+        _ask_league,
+        _league,
+        _league_match_by_match,
+        _work_league,
+        _slip_league,
+        share=3,
+    ),
     Template(
         "number_machine",
         "steps",
@@ -207,7 +265,10 @@ TEMPLATES = (
         _machine_backwards,
         _work_machine,
         _slip_machine,
+        share=3,
     ),
-    Template("mixed_units", "steps", _draw_units, _ask_units, _units, _units_by_counting, _work_units, _slip_units),
-    Template("fence", "steps", _draw_fence, _ask_fence, _fence, _fence_walked, _work_fence, _slip_fence),
+    Template(
+        "mixed_units", "steps", _draw_units, _ask_units, _units, _units_by_counting, _work_units, _slip_units, share=3
+    ),
+    Template("fence", "steps", _draw_fence, _ask_fence, _fence, _fence_walked, _work_fence, _slip_fence, share=3),
 )

@@ -216,5 +216,6 @@ TEMPLATES = (
         _schedule_hour_by_hour,
         _work_schedule,
         _slip_schedule,
+        share=3,
     ),
 )

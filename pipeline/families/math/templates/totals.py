@@ -138,7 +138,49 @@ def _slip_shopping(p: Parameters) -> list[NearMiss]:
     )
 
 
+def _draw_bill(rng: Random) -> Parameters:
+    small = is_small(rng)
+    counts, prices = ([rng.randint(2, 6 if small else 12) for _ in "ab"] for _ in "cp")
+    return {"things": rng.sample(_ERRANDS, 2), "counts": counts, "prices": prices}
+
+
+def _ask_bill(p: Parameters, rng: Random) -> str:
+    (a, b), (n, m), (c, d) = p["things"], p["counts"], p["prices"]
+    return rng.choice(
+        (
+            f"{n} {a}s cost ${c} each and {m} {b}s cost ${d} each. How many dollars do they cost together?",
+            f"A class buys {n} {a}s for ${c} each and {m} {b}s for ${d} each. How many dollars does it pay?",
+        )
+    )
+
+
+def _bill(p: Parameters) -> AnswerSpec:
+    return number(sum(n * c for n, c in zip(p["counts"], p["prices"], strict=True)), "dollars")
+
+
+def _bill_item_by_item(p: Parameters) -> AnswerSpec:
+    return number(sum([price for n, price in zip(p["counts"], p["prices"], strict=True) for _ in range(n)]), "dollars")
+
+
+def _work_bill(p: Parameters) -> list[str]:
+    (a, b), (n, m), (c, d) = p["things"], p["counts"], p["prices"]
+    return [
+        f"{a}s: {n} * {c} = {n * c}",
+        f"{b}s: {m} * {d} = {m * d}",
+        f"together: {n * c} + {m * d} = {n * c + m * d}",
+    ]
+
+
+def _slip_bill(p: Parameters) -> list[NearMiss]:
+    (n, m), (c, d) = p["counts"], p["prices"]
+    right = n * c + m * d
+    return misses(right, (n * c, "one thing only"), ((n + m) * (c + d), "sums multiplied"), (right + c, "one too many"))
+
+
 TEMPLATES = (
+    Template(
+        "shopping_total", "totals", _draw_bill, _ask_bill, _bill, _bill_item_by_item, _work_bill, _slip_bill, share=3
+    ),
     Template(
         "running_total", "totals", _draw_changes, _ask_changes, _total, _total_by_tally, _work_changes, _slip_changes
     ),
