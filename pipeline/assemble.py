@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from pipeline import passn, stages
+from pipeline import stages
 from pipeline.funnel import funnel_step
 from pipeline.release import Part
 from pipeline.runs import Run
@@ -132,8 +132,8 @@ def split_rows(rows: Sequence[Kept], test_share: float) -> dict[str, list[Kept]]
 
 
 def _filter_names(run: Run) -> list[str]:
-    judged = [f.name for stage in ("screen", "probe") for f in stages.filters(run.config.family, stage)]
-    return [*judged, passn.NAME]
+    family = run.config.family
+    return [name for stage in stages.ORDER[family][1:] for name in stages.filter_names(family, stage)]
 
 
 def _last_verdicts(run: Run, batch: int) -> list[tuple[Task, Certificate]]:

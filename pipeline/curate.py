@@ -93,7 +93,7 @@ async def curate(
     run = start(config, world, runs)
     with run.locked():
         for batches in _rounds(run):
-            for stage in stages.STAGES:
+            for stage in stages.ORDER[config.family]:
                 todo = [batch for batch in batches if not run.has(stages.LEFT_BY[stage], batch)]
                 if todo:
                     await work(stage, run, todo)

@@ -1,7 +1,7 @@
 """The stages of curation, each a function over one batch of a run that leaves one complete file behind.
 
-generate -> screen (filters that need no model) -> probe (the filter that asks one) -> measure (Pass@N). A stage that could
-not run raises; it never leaves an empty file for it.
+generate, screen (filters that need no model), probe (the filter that asks one without help), measure (Pass@N). A stage that
+could not run raises; it never leaves an empty file for it.
 """
 
 import inspect
@@ -23,7 +23,12 @@ from schemas.errors import TouchstoneError
 from schemas.row import Candidate, Kept
 from schemas.task import Family, Task
 
-STAGES = ("generate", "screen", "probe", "measure")
+ORDER: dict[Family, tuple[str, ...]] = {
+    "hard_search": ("generate", "screen", "probe", "measure"),
+    "math": ("generate", "screen", "measure", "probe"),
+}
+"""The stages of a family, the cheaper rejection first: a name by heart costs less than an episode with tools; a bare answer,
+asked ten times and more, costs as much as a worked one and rejects far fewer."""
 LEFT_BY = {
     "generate": "candidates",
     "screen": "certificates/screen",
@@ -43,6 +48,11 @@ def filters(family: Family, stage: str) -> tuple[Filter, ...]:
     """The filters that a stage runs, in the order of the funnel."""
     asks = stage == "probe"
     return tuple(f for f in FUNNEL[family] if inspect.iscoroutinefunction(f.judge) is asks)
+
+
+def filter_names(family: Family, stage: str) -> list[str]:
+    """Whose certificates a stage writes, in order."""
+    return [passn.NAME] if stage == "measure" else [f.name for f in filters(family, stage)]
 
 
 def batches(run: Run) -> range:
@@ -154,21 +164,22 @@ def tasks(run: Run, batch: int) -> list[Task]:
 
 def waiting(run: Run, batch: int, stage: str) -> list[Task]:
     """Tasks of a batch that passed every filter before `stage`."""
-    before = verdicts(run, batch, STAGES[STAGES.index(stage) - 1])
+    order = ORDER[run.config.family]
+    before = verdicts(run, batch, order[order.index(stage) - 1])
     fallen = {task.lineage.index for task, certificate in before if certificate.outcome is not Outcome.KEEP}
     return [task for task in tasks(run, batch) if task.lineage.index not in fallen]
 
 
-def verdicts(run: Run, batch: int, through: str = "measure") -> Iterator[tuple[Task, Certificate]]:
-    """Every certificate of a batch with its task, in the order they were written.
+def verdicts(run: Run, batch: int, through: str | None = None) -> Iterator[tuple[Task, Certificate]]:
+    """Every certificate of a batch with its task, in the order they were written; up to a stage, or to the last.
 
     Certificates name a task by its id, which two equal candidates share; their order is what tells these apart.
     """
     left = tasks(run, batch)
-    for stage in STAGES[1 : STAGES.index(through) + 1]:
+    order = ORDER[run.config.family]
+    for stage in order[1 : order.index(through) + 1 if through else None]:
         written = iter(run.read(LEFT_BY[stage], batch, CERTIFICATES))
-        names = [passn.NAME] if stage == "measure" else [f.name for f in filters(run.config.family, stage)]
-        for name in names:
+        for name in filter_names(run.config.family, stage):
             judged = [(task, next(written)) for task in left]
             if any((c.task_id, c.filter) != (task.task_id, name) for task, c in judged):
                 raise TouchstoneError(
@@ -181,8 +192,9 @@ def verdicts(run: Run, batch: int, through: str = "measure") -> Iterator[tuple[T
 def difficulties(run: Run, batch: int) -> dict[int, tuple[Difficulty, ...]]:
     """What was measured of each task, by candidate index: without help first, then Pass@N."""
     found: dict[int, tuple[Difficulty, ...]] = {}
-    for task, certificate in verdicts(run, batch, "probe"):
-        if (measured := certificate.detail.get("difficulty")) is not None:
+    for task, certificate in verdicts(run, batch):
+        measured = certificate.detail.get("difficulty")
+        if measured is not None and certificate.filter != passn.NAME:
             found[task.lineage.index] = (Difficulty.model_validate(measured),)
     for row in run.read("measured", batch, KEPT):
         index = row.task.lineage.index

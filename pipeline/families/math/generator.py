@@ -11,7 +11,7 @@ from schemas.errors import TouchstoneError
 from schemas.query import Problem
 from schemas.task import Family, Lineage, Stratum, Task
 
-VERSION = "2"
+VERSION = "3"
 
 
 class UnknownTemplate(TouchstoneError):

@@ -11,7 +11,7 @@ from schemas.answer import canonical_answer
 from schemas.query import Problem
 from schemas.task import Task
 
-SHOTS = 6
+SHOTS = 3
 """Examples before the question."""
 REASONING_TOKENS = 96
 """Tokens of an answer with its steps; the longest worked example needs fewer."""

@@ -250,7 +250,7 @@ TEMPLATES = (
         _system_by_search,
         _work_system,
         _slip_system,
-        share=3,
+        share=4,
     ),
     Template(
         "quadratic_roots",

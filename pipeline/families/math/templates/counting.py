@@ -144,7 +144,7 @@ TEMPLATES = (
         _choices_listed,
         _work_choices,
         _slip_choices,
-        share=3,
+        share=2,
     ),
     Template(
         "committee",

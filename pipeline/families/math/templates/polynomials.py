@@ -182,7 +182,7 @@ TEMPLATES = (
         _derivative_by_interpolation,
         _work_derivative,
         _slip_derivative,
-        share=3,
+        share=4,
     ),
     Template(
         "expand_product",

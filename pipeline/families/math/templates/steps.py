@@ -254,7 +254,7 @@ TEMPLATES = (
         _league_match_by_match,
         _work_league,
         _slip_league,
-        share=3,
+        share=5,
     ),
     Template(
         "number_machine",
@@ -265,10 +265,9 @@ TEMPLATES = (
         _machine_backwards,
         _work_machine,
         _slip_machine,
-        share=3,
     ),
     Template(
-        "mixed_units", "steps", _draw_units, _ask_units, _units, _units_by_counting, _work_units, _slip_units, share=3
+        "mixed_units", "steps", _draw_units, _ask_units, _units, _units_by_counting, _work_units, _slip_units, share=2
     ),
-    Template("fence", "steps", _draw_fence, _ask_fence, _fence, _fence_walked, _work_fence, _slip_fence, share=3),
+    Template("fence", "steps", _draw_fence, _ask_fence, _fence, _fence_walked, _work_fence, _slip_fence, share=5),
 )

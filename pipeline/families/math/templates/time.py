@@ -216,6 +216,5 @@ TEMPLATES = (
         _schedule_hour_by_hour,
         _work_schedule,
         _slip_schedule,
-        share=3,
     ),
 )

@@ -179,7 +179,7 @@ def _slip_bill(p: Parameters) -> list[NearMiss]:
 
 TEMPLATES = (
     Template(
-        "shopping_total", "totals", _draw_bill, _ask_bill, _bill, _bill_item_by_item, _work_bill, _slip_bill, share=3
+        "shopping_total", "totals", _draw_bill, _ask_bill, _bill, _bill_item_by_item, _work_bill, _slip_bill, share=4
     ),
     Template(
         "running_total", "totals", _draw_changes, _ask_changes, _total, _total_by_tally, _work_changes, _slip_changes
