@@ -1,5 +1,7 @@
 """The `curate` flow: candidates of one family through the funnel into a published release."""
 
+import asyncio
+
 from prefect import flow
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.events import emit_event
@@ -26,9 +28,10 @@ async def curate(config: CurateConfig, origin: str = "deployment") -> str:
     """
     store = Store(SETTINGS.store)
     with Engines(SETTINGS, config.concurrency) as engines:
+        await asyncio.to_thread(engines.attach, config.models)
         run = await pipeline.curate(
             config,
-            world=pipeline.corpus(config, SETTINGS.cache),
+            world=await asyncio.to_thread(pipeline.corpus, config, SETTINGS.cache),
             runs=SETTINGS.cache / "runs",
             store=store,
             work=Tasks(SETTINGS, engines),

@@ -280,7 +280,7 @@ def _parsed(url: str, reply: bytes) -> _Reply:
     except ValidationError as error:
         first = error.errors()[0]
         why = f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}"
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         why = f"not JSON: {error}"
     raise UnusableReply(f"{url}: the reply is no completion ({why}); check the server")
 
@@ -327,7 +327,7 @@ def _summary(identity: Mapping[str, Any]) -> JsonValue:
 def _json(body: bytes) -> Any:
     try:
         return json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body.decode(errors="replace")
 
 

@@ -20,7 +20,11 @@ class ModelError(TouchstoneError):
     """A model call that gave no completion. Never the model's own fault: odd text is a completion."""
 
 
-class EngineDied(ModelError):
+class HopelessError(ModelError):
+    """Every further call to this server would end the same way."""
+
+
+class EngineDied(HopelessError):
     """The server this process started is gone."""
 
 
@@ -32,15 +36,15 @@ class ServerSlow(ModelError):
     """No answer within the time allowed."""
 
 
-class NotAModelServer(ModelError):
+class NotAModelServer(HopelessError):
     """Something answers, but not with the OpenAI-compatible interface."""
 
 
-class UnknownModel(ModelError):
+class UnknownModel(HopelessError):
     """The server does not have the model."""
 
 
-class Unauthorized(ModelError):
+class Unauthorized(HopelessError):
     """The server refuses the API key."""
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from pipeline.filters.base import Certifier, Filter, FilterError, Resources
-from pipeline.sampling import SolverDown, together
+from pipeline.sampling import together
+from pipeline.solver import SolverDown
 from schemas.certificate import Certificate, Outcome
 from schemas.manifest import FunnelStep
 from schemas.task import Task

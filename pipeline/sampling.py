@@ -17,10 +17,9 @@ from pydantic import JsonValue
 from pipeline.copies import CHANCE, chance_of_copies
 from pipeline.grading import agrade
 from pipeline.sequential import Rule, beta_interval, wave
-from pipeline.solver import Solver
+from pipeline.solver import Solver, SolverDown
 from schemas.certificate import Outcome
 from schemas.difficulty import Difficulty
-from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory
 
@@ -28,10 +27,6 @@ NOBODYS_FAILURE = frozenset({StopReason.INFRA, StopReason.TOOL_DOWN, StopReason.
 TRUNCATED = frozenset({StopReason.MAX_TOKENS, StopReason.CONTEXT_OVERFLOW})
 
 T = TypeVar("T")
-
-
-class SolverDown(TouchstoneError):
-    """So many attempts in a row broke that the solver, not a task, is at fault."""
 
 
 class Grading(StrEnum):
@@ -181,10 +176,13 @@ class Sampler:
             raise self._down
 
     async def _solve(self, task: Task, seed: int) -> Trajectory:
-        """The solver's attempt; one that raises or passes the deadline is an `infra` stop."""
+        """The solver's attempt; one that breaks or passes the deadline is an `infra` stop."""
         try:
             async with asyncio.timeout(self._deadline):
                 return await self.solver(task, seed)
+        except SolverDown as down:
+            self._down = down
+            raise
         except TimeoutError:
             error = f"no attempt within {self._deadline:g} s"
         except Exception as broken:

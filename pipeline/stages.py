@@ -14,8 +14,8 @@ from pipeline.families import Generator, Miss
 from pipeline.filters import FUNNEL, Filter, Resources
 from pipeline.passn import pass_at_n
 from pipeline.runs import Run
-from pipeline.sampling import Sampler, SolverDown
-from pipeline.solver import Solver
+from pipeline.sampling import Sampler
+from pipeline.solver import Solver, SolverDown
 from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT
 from schemas.certificate import Certificate, Outcome
 from schemas.difficulty import Difficulty

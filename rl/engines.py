@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from types import TracebackType
 
 from infra.endpoint import Endpoint
@@ -33,6 +33,12 @@ class Engines:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def attach(self, models: Iterable[Served]) -> None:
+        """Find out about servers that somebody else runs before anything is asked of them. Raises `ModelError`."""
+        for served in models:
+            if served.url is not None:
+                self.endpoint(served)
 
     def endpoint(self, served: Served) -> Endpoint:
         """The model's endpoint. Blocks while a server starts; raises `UnavailableModel` or `ModelError`."""

@@ -1,15 +1,16 @@
 """One episode of a served policy, turn by turn.
 
 Invariants: one model call at a time; its prompt is exactly `env.prompt`; a turn is recorded once its observation is known;
-an episode ends within `seconds`, however slow the model or a tool is; a broken model ends it with `infra`, never with an
-exception.
+an episode ends within `seconds`, however slow the model or a tool is; a broken call ends it with `infra`, and only a
+server that will never answer raises, `SolverDown`.
 """
 
 import asyncio
 import random
 
 from infra.client import Completion, ModelClient
-from infra.endpoint import ModelError
+from infra.endpoint import HopelessError, ModelError
+from pipeline.solver import SolverDown
 from rl.env import Env, Observation
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
@@ -38,6 +39,8 @@ async def rollout(
             last = await _play(task, seed, env, client, version, temperature, turns)
     except TimeoutError:
         last = Observation(stop=StopReason.TIME_BUDGET)
+    except HopelessError as error:
+        raise SolverDown(str(error)) from error
     except ModelError as error:
         last = Observation(stop=StopReason.INFRA, error=str(error))
     finally:

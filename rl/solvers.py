@@ -9,14 +9,14 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 from infra.client import ModelClient
-from infra.endpoint import Endpoint, ModelError
+from infra.endpoint import Endpoint, HopelessError, ModelError
 from infra.engine import EngineOptions, attach, serve
 from infra.journal import Journal
 from infra.models import resolve
 from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.curate import Arm as Arm
-from pipeline.solver import Solver
+from pipeline.solver import Solver, SolverDown
 from rl.env import Env
 from rl.policy import Policy
 from rl.prompts import CHATS, Chat
@@ -95,6 +95,8 @@ class ChatSolver:
                 temperature=self._temperature,
                 stop=self._chat.stop,
             )
+        except HopelessError as broken:
+            raise SolverDown(str(broken)) from broken
         except ModelError as broken:
             stop, error = StopReason.INFRA, str(broken)
         else:

@@ -121,6 +121,11 @@ class CurateConfig(Record):
         """Candidates that are generated at most."""
         return self.candidates if self.candidates is not None else (self.accept or 0) * self.tries
 
+    @property
+    def models(self) -> tuple[Served, Served]:
+        """Every model the run asks."""
+        return self.closed_book, self.resolved_solver()
+
     def resolved_solver(self) -> Served:
         """The solver of this run."""
         return self.solver or (Served(model="starter") if self.family == "hard_search" else MEMORY)

@@ -22,6 +22,7 @@ def run_here(
     report: Callable[[str, int, int], None],
 ) -> Run:
     """The run of `config`, finished; not yet published."""
+    engines.attach(config.models)
     world = pipeline.corpus(config, settings.cache)
     work = pipeline.Here(world, engines.solver, report)
     return asyncio.run(pipeline.curate(config, world=world, runs=runs, store=store, work=work, progress=report))

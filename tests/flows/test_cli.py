@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from flows.cli import app
 from flows.cli.console import run
+from tests.infra.servers import down
 
 COMMANDS = [
     ["world", "build"],
@@ -122,6 +123,18 @@ def test_a_setting_given_twice_differently_is_refused(tmp_path: Path, capsys: py
     with pytest.raises(SystemExit):
         run(lambda: app(["curate", "math", "--seed", "6", "--config", str(config)], standalone_mode=False))
     assert "seed=6: the config file says 5" in capsys.readouterr().err
+
+
+def test_a_solver_that_does_not_answer_is_told_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, made = tmp_path / "c.json", tmp_path / "made"
+    with down() as url:
+        config.write_text(json.dumps({"solver": {"model": "mine", "url": url}}))
+        with pytest.raises(SystemExit):
+            run(lambda: app(["curate", "math", "--config", str(config), "--out", str(made)], standalone_mode=False))
+    assert f"{url}: no server answers" in capsys.readouterr().err
+    assert not (made / "runs").exists()
 
 
 def test_a_bad_seed_in_the_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -192,6 +192,7 @@ GOOD = completion([5], [5])
     ("body", "reason"),
     [
         (b"<html>", "not JSON"),
+        (b"[" * 100_000, "not JSON: maximum recursion depth"),
         (b"[]", "body: Input should be a valid dictionary"),
         (b'{"choices": []}', "choices: List should have at least 1 item"),
         (json.dumps({"choices": GOOD["choices"]}).encode(), "usage: Field required"),
@@ -206,7 +207,7 @@ GOOD = completion([5], [5])
         ),
         (b"x" * (33 << 20), "a reply of over 32 MiB"),
     ],
-    ids=["html", "list", "no choice", "no usage", "wrong type", "ids and counts", "a second BOS", "huge"],
+    ids=["html", "nested", "list", "no choice", "no usage", "wrong type", "ids and counts", "a second BOS", "huge"],
 )
 async def test_a_reply_that_is_no_completion_is_named_and_not_repeated(body: bytes, reason: str) -> None:
     async with asking(server := SayingServer(body)) as client:

@@ -21,7 +21,7 @@ from pipeline.curate import Here, Published, curate, publish, start
 from pipeline.release import load
 from pipeline.replay import ReplayError, replay
 from pipeline.runs import Run, RunError
-from pipeline.sampling import SolverDown
+from pipeline.solver import SolverDown
 from schemas.certificate import Outcome
 from schemas.config import CurateConfig
 from schemas.row import Kept

@@ -6,13 +6,14 @@ import pytest
 from pipeline.filters.base import Resources
 from pipeline.filters.closed_book import closed_book
 from pipeline.passn import Measured, pass_at_n
-from pipeline.sampling import Sampler, SolverDown, attempt_seeds
+from pipeline.sampling import Sampler, attempt_seeds
 from pipeline.sequential import Band, characteristic
+from pipeline.solver import SolverDown
 from schemas.answer import DateAnswer
 from schemas.certificate import Outcome
 from schemas.config import KeepBand, SequentialTest
 from schemas.task import Task
-from schemas.trajectory import StopReason
+from schemas.trajectory import StopReason, Trajectory
 from tests.pipeline.tasks import (
     AmbiguousDateSolver,
     BernoulliSolver,
@@ -121,6 +122,27 @@ async def test_a_task_whose_attempts_break_fails_and_the_others_do_not() -> None
 async def test_an_attempt_that_breaks_once_changes_nothing() -> None:
     broken = {task.task_id for task in tasks(40)[::2]}
     assert await measured(CrashingSolver(0.4, broken, once=True)) == await measured(BernoulliSolver(0.4))
+
+
+class LockedSolver:
+    """A server that will refuse every call."""
+
+    name, arm = "locked@1", "tools"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def __call__(self, task: Task, seed: int) -> Trajectory:
+        self.asked += 1
+        raise SolverDown("locked@1: refuses the API key")
+
+
+async def test_a_solver_that_says_it_is_down_is_asked_no_more() -> None:
+    """At 4 slots the first wave's calls may be out; no attempt is repeated."""
+    solver = LockedSolver()
+    with pytest.raises(SolverDown, match="refuses the API key"):
+        await pass_at_n(tasks(40), solver, BAND, run_seed=3, concurrency=4)
+    assert solver.asked <= 4
 
 
 async def test_a_dead_server_ends_the_stage_instead_of_failing_every_task() -> None:

@@ -44,6 +44,15 @@ def test_an_endpoint_that_somebody_else_keeps_is_used_as_it_is(tmp_path: Path) -
     assert server.attached == 1
 
 
+def test_only_servers_that_somebody_else_runs_are_found_out_about_beforehand(tmp_path: Path) -> None:
+    server = CountingServer()
+    with running(server) as url, Engines(settings(tmp_path)) as engines:
+        engines.attach([Served(model="memory"), Served(model="echo", url=url)])
+        assert server.attached == 1
+    with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ServerDown, match=url):
+        engines.attach([Served(model="echo", url=url)])
+
+
 def test_a_server_that_is_down_is_named(tmp_path: Path) -> None:
     with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ServerDown, match=url):
         engines.endpoint(Served(model="echo", url=url))

@@ -2,9 +2,12 @@ import dataclasses
 import time
 from typing import Any
 
+import pytest
+
 from infra.client import ModelClient
 from infra.endpoint import EngineDied
 from infra.journal import Journal
+from pipeline.solver import SolverDown
 from rl.env import Env, Limits
 from rl.rollout import rollout, turn_seed
 from rl.tools import world_tools
@@ -111,12 +114,12 @@ async def test_a_model_that_hangs_ends_at_the_time_budget_with_the_turns_so_far(
     assert time.monotonic() - started < 10
 
 
-async def test_an_engine_that_died_is_an_infra_stop_and_says_so() -> None:
+async def test_an_engine_that_died_takes_the_solver_down() -> None:
     def died() -> None:
         raise EngineDied("starter: its server ended by signal 9")
 
     with served(ScriptedPolicy(ANSWER)) as endpoint:
         async with ModelClient(dataclasses.replace(endpoint, check=died), None) as client:
             env = Env(world_tools(toy_world()), FORMAT)
-            found = await rollout(task("search"), 5, env=env, client=client, solver="scripted@r1", version="r1")
-    assert (found.stop, found.error) == (StopReason.INFRA, "starter: its server ended by signal 9")
+            with pytest.raises(SolverDown, match="starter: its server ended by signal 9"):
+                await rollout(task("search"), 5, env=env, client=client, solver="scripted@r1", version="r1")

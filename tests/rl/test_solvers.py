@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from infra.client import ModelClient
-from infra.endpoint import EngineDied
+from infra.endpoint import Endpoint, EngineDied
 from infra.settings import Settings
 from pipeline.families.math import Math
-from pipeline.solver import Solver
+from pipeline.solver import Solver, SolverDown
 from rl.policy import Policy
 from rl.prompts import CHATS
 from rl.solvers import AgentSolver, ChatSolver, SolverError, solver_for
 from schemas.config import MathConfig, Served
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory
+from tests.infra.servers import RefusingServer, running
 from tests.rl.servers import ChattyModel, ScriptedPolicy, served
 from tests.rl.test_env import ANSWER, task
 from tests.rl.test_policy import asked_about, policy_folder
@@ -26,6 +27,10 @@ from tests.rl.tiny import FORMAT
 from tests.worlds import toy_world
 
 POLICY = Served(model="scripted")
+
+
+def agent_of(client: ModelClient) -> AgentSolver:
+    return AgentSolver(client, toy_world(), Policy(FORMAT))
 
 
 async def chat(model: ChattyModel, arm: str = "closed_book") -> Trajectory:
@@ -77,22 +82,38 @@ async def test_a_chat_cut_by_the_token_limit_is_no_answer() -> None:
     assert (found.stop, found.answer) == (StopReason.MAX_TOKENS, None)
 
 
-async def test_a_broken_engine_is_an_infra_stop_in_every_arm() -> None:
+async def test_an_engine_that_died_takes_the_solver_down_in_every_arm() -> None:
     def died() -> None:
         raise EngineDied("memory: its server ended by signal 9")
 
     with served(ChattyModel("x")) as endpoint:
         async with ModelClient(dataclasses.replace(endpoint, check=died), None) as client:
-            agent = AgentSolver(client, toy_world(), Policy(FORMAT))
-            for solver in (ChatSolver(client, "closed_book", CHATS["closed_book"]), agent):
-                found = await solver(task("search"), 5)
-                assert (found.stop, found.error) == (StopReason.INFRA, "memory: its server ended by signal 9")
+            for solver in (ChatSolver(client, "closed_book", CHATS["closed_book"]), agent_of(client)):
+                with pytest.raises(SolverDown, match="memory: its server ended by signal 9"):
+                    await solver(task("search"), 5)
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "down"),
+    [(400, "no such token", False), (401, "Unauthorized", True), (404, "The model `echo` does not exist.", True)],
+)
+async def test_a_refused_call_is_an_infra_stop_unless_every_call_would_be_refused(
+    status: int, message: str, down: bool
+) -> None:
+    with running(RefusingServer(status, message)) as url:
+        async with ModelClient(Endpoint(url, "", "echo", "r1"), None) as client:
+            for solver in (ChatSolver(client, "closed_book", CHATS["closed_book"]), agent_of(client)):
+                if down:
+                    with pytest.raises(SolverDown, match=message):
+                        await solver(task("search"), 5)
+                else:
+                    assert (await solver(task("search"), 5)).stop is StopReason.INFRA
 
 
 async def test_attempts_of_one_agent_run_at_once_without_mixing(tmp_path: Path) -> None:
     with served(ScriptedPolicy(LOOK_UP, ANSWER)) as endpoint:
         async with ModelClient(endpoint, None) as client:
-            agent: Solver = AgentSolver(client, toy_world(), Policy(FORMAT))
+            agent: Solver = agent_of(client)
             found = await asyncio.gather(*(agent(task("search"), seed) for seed in range(32)))
     assert [t.seed for t in found] == list(range(32))
     assert {(t.stop, t.answer, len(t.turns)) for t in found} == {(StopReason.ANSWERED, "Niger", 2)}
