@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -80,16 +81,22 @@ def vllm_command(model: LocalModel, badge: str, port: int, options: EngineOption
 
 @contextlib.contextmanager
 def serve(
-    model: LocalModel, *, cache: Path, options: EngineOptions = EngineOptions(), command: Command = vllm_command
+    model: LocalModel,
+    *,
+    cache: Path,
+    options: EngineOptions = EngineOptions(),
+    command: Command = vllm_command,
+    unwanted: threading.Event | None = None,
 ) -> Iterator[Endpoint]:
-    """Serve `model` on loopback with a random API key until the block ends. Blocks 25-45 s to start.
+    """Serve `model` on loopback with a random API key until the block ends. Blocks 25-45 s to start, less once `unwanted`.
 
     The log goes to `cache`/logs. Raises `EngineDied` where the server does not come up, with the log's last lines.
     """
+    unwanted = unwanted or threading.Event()
     with contextlib.ExitStack() as stack:
         for attempt in range(_PORT_TRIES):
             try:
-                endpoint = stack.enter_context(_server(model, cache / "logs", options, command))
+                endpoint = stack.enter_context(_server(model, cache / "logs", options, command, unwanted))
                 break
             except _PortTaken:
                 if attempt == _PORT_TRIES - 1:
@@ -98,7 +105,9 @@ def serve(
 
 
 @contextlib.contextmanager
-def _server(model: LocalModel, logs: Path, options: EngineOptions, command: Command) -> Iterator[Endpoint]:
+def _server(
+    model: LocalModel, logs: Path, options: EngineOptions, command: Command, unwanted: threading.Event
+) -> Iterator[Endpoint]:
     key, badge = secrets.token_urlsafe(24), f"touchstone-{secrets.token_hex(8)}"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"engine-{model.name}-{badge[-16:]}.log"
@@ -118,7 +127,12 @@ def _server(model: LocalModel, logs: Path, options: EngineOptions, command: Comm
                 if process.poll() is not None:
                     raise EngineDied(_obituary(model, process.returncode, log))
 
-            card = _when_ready(url, key, badge, check, options.start_timeout_s)
+            def go_on() -> None:
+                check()
+                if unwanted.is_set():
+                    raise EngineDied(f"{model.name}: its server was ended while it started")
+
+            card = _when_ready(url, key, badge, go_on, options.start_timeout_s)
             yield Endpoint(url, key, model.name, model.revision, max_model_len=card.max_model_len, check=check)
         finally:
             _end(process)

@@ -1,9 +1,10 @@
-"""The model servers of a run: each started when first asked for, and kept until the block ends."""
+"""The model servers of a run: each started once, when first asked for or ahead of that, and kept until the block ends."""
 
 import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 
 from infra.endpoint import Endpoint
@@ -23,7 +24,12 @@ class Engines:
         self._settings = settings
         self._concurrency = concurrency
         self._stack = contextlib.ExitStack()
-        self._up = {_unsampled(served): endpoint for served, endpoint in (up or {}).items()}
+        self._up: dict[Served, Future[Endpoint]] = {}
+        for served, endpoint in (up or {}).items():
+            self._up[_unsampled(served)] = Future()
+            self._up[_unsampled(served)].set_result(endpoint)
+        self._starting: list[threading.Thread] = []
+        self._closed = threading.Event()
         self._guard = threading.Lock()
 
     def __enter__(self) -> "Engines":
@@ -32,6 +38,9 @@ class Engines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed.set()
+        for thread in self._starting:
+            thread.join()
         self._stack.close()
 
     def attach(self, models: Iterable[Served]) -> None:
@@ -40,14 +49,14 @@ class Engines:
             if served.url is not None:
                 self.endpoint(served)
 
+    def start(self, models: Iterable[Served]) -> None:
+        """Start their servers in the background. What goes wrong is told to who asks for the endpoint."""
+        for served in models:
+            self._future(served)
+
     def endpoint(self, served: Served) -> Endpoint:
         """The model's endpoint. Blocks while a server starts; raises `UnavailableModel` or `ModelError`."""
-        with self._guard:
-            if (key := _unsampled(served)) not in self._up:
-                self._up[key] = self._stack.enter_context(
-                    open_endpoint(served, settings=self._settings, concurrency=self._concurrency)
-                )
-            return self._up[key]
+        return self._future(served).result()
 
     @contextlib.asynccontextmanager
     async def solver(
@@ -60,7 +69,7 @@ class Engines:
         concurrency: int,
     ) -> AsyncIterator[Solver]:
         """A `pipeline.curate.OpenSolver`."""
-        endpoint = await asyncio.to_thread(self.endpoint, served)
+        endpoint = await asyncio.wrap_future(self._future(served))
         async with solver_for(
             served,
             arm,
@@ -71,6 +80,27 @@ class Engines:
             concurrency=concurrency,
         ) as solver:
             yield solver
+
+    def _future(self, served: Served) -> "Future[Endpoint]":
+        key = _unsampled(served)
+        with self._guard:
+            if key not in self._up:
+                self._up[key] = up = Future[Endpoint]()
+                up.set_running_or_notify_cancel()  # so that nobody who gives up waiting cancels it for the others
+                self._starting.append(threading.Thread(target=self._open, args=(key, up), daemon=True))
+                self._starting[-1].start()
+            return self._up[key]
+
+    def _open(self, served: Served, up: "Future[Endpoint]") -> None:
+        opened = open_endpoint(served, settings=self._settings, concurrency=self._concurrency, unwanted=self._closed)
+        try:
+            endpoint = opened.__enter__()
+        except BaseException as error:
+            up.set_exception(error)
+            return
+        with self._guard:
+            self._stack.push(opened.__exit__)
+        up.set_result(endpoint)
 
 
 def _unsampled(served: Served) -> Served:

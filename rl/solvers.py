@@ -6,6 +6,7 @@ Arms: `tools`, the policy in its environment; `closed_book`, a chat model asked 
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 from infra.client import ModelClient
@@ -139,16 +140,19 @@ def solver_name(endpoint: Endpoint) -> str:
 
 
 @contextlib.contextmanager
-def open_endpoint(served: Served, *, settings: Settings, concurrency: int = 64) -> Iterator[Endpoint]:
+def open_endpoint(
+    served: Served, *, settings: Settings, concurrency: int = 64, unwanted: threading.Event | None = None
+) -> Iterator[Endpoint]:
     """The model, served here for as long as the block runs, or the one at `served.url`.
 
-    Blocks while a server starts. Raises `UnavailableModel` or `ModelError`.
+    Blocks while a server starts, unless `unwanted` is set meanwhile. Raises `UnavailableModel` or `ModelError`.
     """
     if served.url is not None:
         yield attach(served.url, served.model, settings.api_key)
         return
     model = resolve(served.model, settings.cache)
-    with serve(model, cache=settings.cache, options=EngineOptions(max_num_seqs=concurrency)) as endpoint:
+    options = EngineOptions(max_num_seqs=concurrency)
+    with serve(model, cache=settings.cache, options=options, unwanted=unwanted) as endpoint:
         yield endpoint
 
 
