@@ -12,7 +12,7 @@ _EMPHASIS = re.compile(r"(?<![\w*)\]}\\])(\*{1,3}|_{1,3})(?=[^\s*_])([^\n]{1,120
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 _JOINT = re.compile(r"[\s$*,;/]*(?:\b(?:or|and)\b[\s$*,;/]*)?", re.IGNORECASE)
-_DENIED = re.compile(r"(?:\bnot|n't|\bnever|\\neq?|≠)(?:\s+equal\s+to)?\s*[\s$*(]*$", re.IGNORECASE)
+_DENIED = re.compile(r"(?:\b(?:can)?not|n't|\bnever|\\neq?|≠)(?:\s+(?:be|equal(?:\s+to)?))?\s*[\s$*(]*$", re.IGNORECASE)
 _RETRACTED = re.compile(
     r"\W{0,20}(?:(?:actually|wait|hmm+|oops|sorry|correction|scratch that)\b|nope\b|no(?:\s*[-,.;:!–—]|\s+wait\b)"
     r"|(?:(?:that|this|it|which)\s+)?(?:is|was)\s+(?:wrong|incorrect|mistaken|not\s+(?:right|correct)|an?\s+(?:error|mistake)))",

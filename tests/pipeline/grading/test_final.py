@@ -21,6 +21,7 @@ from pipeline.grading import final_answer
         ("The answer is:\n\n42", "42"),
         (r"not equal to $\boxed{42}$", "not 42"),
         (r"x \neq \boxed{42}", "not 42"),
+        (r"It cannot be \boxed{42}", "not 42"),
         ("It is not hard: <answer>42</answer>", "42"),
         ("The answer is 42. Actually, no, it is 43.", "42. Actually, no, it is 43"),
         ("The answer is 42.\nWait, it is 43.", "42.\nWait, it is 43"),
