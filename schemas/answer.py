@@ -1,11 +1,14 @@
 """Typed golds: the grader never guesses what kind of answer it compares."""
 
-from fractions import Fraction
-from typing import Annotated, Literal
+import re
+from datetime import date
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from schemas.base import Record
+
+_EXACT = re.compile(r"-?([0-9]+(\.[0-9]+)?|[0-9]+/0*[1-9][0-9]*)")
 
 
 class EntityAnswer(Record):
@@ -13,12 +16,12 @@ class EntityAnswer(Record):
 
     kind: Literal["entity"] = "entity"
     entity: str
-    name: str
+    name: str = Field(pattern=r"\S")
     aliases: tuple[str, ...] = ()
 
 
 class NumberAnswer(Record):
-    """A number. `value` is an exact decimal or fraction ("-3", "0.25", "7/3").
+    """A number. `value` is an exact decimal or fraction ("-3", "0.25", "7/3"), as long as a factorial's may be.
 
     `tolerance` is relative and `None` means exact. `unit` must be given back in the same or a convertible unit where the
     answer states one; `None` means a plain number.
@@ -27,25 +30,40 @@ class NumberAnswer(Record):
     kind: Literal["number"] = "number"
     value: str
     tolerance: float | None = Field(default=None, ge=0, lt=1, allow_inf_nan=False)
-    unit: str | None = None
+    unit: str | None = Field(default=None, max_length=100)
 
     @field_validator("value")
     @classmethod
     def _is_exact(cls, value: str) -> str:
-        if len(value) > 8_000 or "e" in value.lower():
-            raise ValueError("write the number out, as a decimal or a fraction of at most 8,000 characters")
-        try:
-            Fraction(value)
-        except ZeroDivisionError as error:
-            raise ValueError("the fraction has the denominator 0") from error
+        if len(value) > 4_200 or not _EXACT.fullmatch(value):
+            raise ValueError(
+                f"{value[:40]!r}: is no exact number; write a decimal or fraction of at most 4,200 characters"
+            )
         return value
+
+
+def is_day(year: int, month: int = 1, day: int = 1) -> bool:
+    """Whether the Gregorian calendar, which repeats every 400 years, has that day. Year 0 is 1 BC."""
+    try:
+        return bool(date(2000 + year % 400, month, day))
+    except ValueError:
+        return False
 
 
 class DateAnswer(Record):
     """An ISO date as precise as `value` writes it: "1987", "1987-03" or "1987-03-12"."""
 
     kind: Literal["date"] = "date"
-    value: str = Field(pattern=r"^-?\d{4}(-\d{2}(-\d{2})?)?$")
+    value: str = Field(pattern=r"^-?[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$")
+
+    @field_validator("value")
+    @classmethod
+    def _is_in_the_calendar(cls, value: str) -> str:
+        sign, digits = ("-", value[1:]) if value.startswith("-") else ("", value)
+        year, *rest = digits.split("-")
+        if not is_day(int(sign + year), *map(int, rest)):
+            raise ValueError(f"{value}: is no day of the calendar; give a date that exists")
+        return value
 
 
 class ExpressionAnswer(Record):
@@ -66,6 +84,12 @@ class CollectionAnswer(Record):
     shape: Literal["set", "multiset", "tuple", "interval"]
     items: tuple[str, ...]
     closed: tuple[bool, bool] = (True, True)
+
+    @model_validator(mode="after")
+    def _has_two_ends(self) -> Self:
+        if self.shape == "interval" and len(self.items) != 2:
+            raise ValueError(f"items={len(self.items)}: an interval has two ends; give both, -oo and oo included")
+        return self
 
 
 AnswerSpec = Annotated[

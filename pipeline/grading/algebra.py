@@ -117,8 +117,10 @@ def main(memory: int) -> None:
         except MemoryError:
             print(json.dumps({"error": "memory"}), flush=True)
             return
-        except (ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError, RecursionError) as error:
+        except Exception as error:
             reply = {"error": f"sympy:{type(error).__name__}"}
+        # What this request left of its time is none of the next one's.
+        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         print(json.dumps(reply), flush=True)
 
 

@@ -7,6 +7,10 @@ from pipeline.grading.text import plain
 
 MOST_ITEMS = 100
 _NAME = re.compile(r"^([a-zA-Z](?:_\w+)?)\s*=(?!=)\s*")
+_NAMES = re.compile(r"^\(([a-zA-Z](?:_\w+)?(?:\s*,\s*[a-zA-Z](?:_\w+)?)+)\)\s*=(?!=)\s*")
+_MEMBER = re.compile(r"^[a-zA-Z]\s*(?:\\in\b|∈|in\b)\s*")
+_EMPTY = re.compile(r"\\(?:emptyset|varnothing)\b|[∅⌀]")
+_EITHER_SIGN = re.compile(r"\\pm\b|±")
 _SOLUTIONS = re.compile(r"^[a-zA-Z]\s*=[^=]*(?:\bor\b\s*[a-zA-Z]\s*=[^=]*)+$")
 _INFINITY = re.compile(r"\\?(?:oo|infty|infinity|inf)\b")
 _ORDER = r"(<=|<|>=|>|\\leq?|\\geq?)"
@@ -24,9 +28,15 @@ def items(text: str, shape: str) -> list[str] | None:
     """The members that `text` lists, or `None` where it writes another kind of thing than `shape`.
 
     Braces write a set or multiset, parentheses a tuple, brackets a tuple or multiset; a bare list writes any of them. A set of solutions
-    may say "x = 1 or x = 2"; a tuple may name its places if the names ascend.
+    may say "x = 1 or x = 2", and "±1" is two members; a tuple may name its places if the names ascend.
     """
     line = plain(text)
+    if shape == "tuple":
+        named = _NAMES.match(line)
+        if named and _ascend(re.split(r"\s*,\s*", named[1])):
+            line = line[named.end() :]
+    else:
+        line = _EMPTY.sub("{}", _MEMBER.sub("", line))
     opening = {"set": "{", "multiset": "{[", "tuple": "(["}[shape]
     if line[:1] in tuple("([{") and _matching(line) == len(line) - 1:
         if line[0] not in opening:
@@ -39,15 +49,18 @@ def items(text: str, shape: str) -> list[str] | None:
         return []
     if any(not p for p in parts) or len(parts) > MOST_ITEMS:
         return None
-    names = [m[1] if (m := _NAME.match(p)) else None for p in parts]
-    if shape == "tuple" and any(names) and (None in names or names != sorted(set(names), key=str)):
+    names = [m[1] for p in parts if (m := _NAME.match(p))]
+    if shape == "tuple" and names and not (len(names) == len(parts) and _ascend(names)):
         return None
-    return [_NAME.sub("", p) for p in parts]
+    parts = [_NAME.sub("", p) for p in parts]
+    if shape == "tuple":
+        return parts
+    return [_EITHER_SIGN.sub(sign, p) for p in parts for sign in ("+-" if _EITHER_SIGN.search(p) else "+")]
 
 
 def interval(text: str) -> Interval | None:
     """The interval that `text` writes: `[1, 2)`, `(-oo, 3]`, `x > 2`, `1 < x <= 5`. Infinite ends are open."""
-    line = re.sub(r"^[a-zA-Z]\s*(?:\\in\b|∈|in\b)\s*", "", plain(text))
+    line = _MEMBER.sub("", plain(text))
     if line[:1] in tuple("([") and line[-1:] in tuple(")]"):
         ends = _split(line[1:-1])
         return _ends(ends[0], ends[1], line[0] == "[", line[-1] == "]") if len(ends) == 2 else None
@@ -69,6 +82,10 @@ def interval(text: str) -> Interval | None:
         return None
     shut_end = "=" in sign
     return _ends("-oo", b, False, shut_end) if sign[0] == "<" else _ends(b, "oo", shut_end, False)
+
+
+def _ascend(names: list[str]) -> bool:
+    return names == sorted(set(names))
 
 
 def _ends(low: str, high: str, low_closed: bool, high_closed: bool) -> Interval:

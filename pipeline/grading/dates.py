@@ -4,6 +4,7 @@ import re
 from typing import NamedTuple
 
 from pipeline.grading.text import plain
+from schemas.answer import is_day
 
 _MONTHS = {
     name: i
@@ -20,8 +21,8 @@ _FORMS = [
     re.compile(form)
     for form in (
         r"(?P<year>-?\d{4})(?:-(?P<month>\d{2})(?:-(?P<day>\d{2}))?)?",
-        r"(?P<year>\d{4})[/.](?P<month>\d{1,2})[/.](?P<day>\d{1,2})",
-        rf"(?:the\s+)?{_DAY}\s+(?:of\s+)?{_MONTH},?\s+{_YEAR}",
+        r"(?P<year>\d{4})[/.-](?P<month>\d{1,2})[/.-](?P<day>\d{1,2})",
+        rf"(?:the\s+)?{_DAY}[\s-]+(?:of\s+)?{_MONTH},?[\s-]+{_YEAR}",
         rf"{_MONTH}\s+(?:the\s+)?{_DAY},?\s+{_YEAR}",
         rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}",
         rf"(?:the\s+year\s+)?{_YEAR}",
@@ -69,8 +70,4 @@ def _day(parts: dict[str, str | None]) -> Day | None:
 
 
 def _exists(day: Day) -> bool:
-    if day.month is None:
-        return True
-    leap = day.year % 4 == 0 and (day.year % 100 != 0 or day.year % 400 == 0)
-    lengths = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-    return 1 <= day.month <= 12 and (day.day is None or 1 <= day.day <= lengths[day.month - 1])
+    return is_day(*(part for part in day if part is not None))

@@ -17,10 +17,12 @@ from pipeline.grading.workers import WORKERS, Undecided
 from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
 from schemas.base import Record
 
-VERSION = "2"
+VERSION = "3"
 
 _CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
-_NAMED_FUNCTION = re.compile(r"^(?:[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*")
+_NAMED_FUNCTION = re.compile(
+    r"^(?:\\?[dt]?frac\{d[a-z]\}\{d[a-z]\}|d[a-z]/d[a-z]|[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*"
+)
 
 
 class Verdict(StrEnum):
@@ -80,6 +82,8 @@ def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
         return _entity(spec, answer)
     if len(answer) > LONGEST:
         return Grade(verdict=Verdict.UNDECIDED, reason="too_long")
+    if not _gold_is_readable(spec):
+        return Grade(verdict=Verdict.UNDECIDED, reason="unreadable_gold")
     match spec:
         case NumberAnswer():
             return _number(spec, answer, compare)
@@ -92,11 +96,25 @@ def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
             return judge(spec, answer, compare)
 
 
+def _gold_is_readable(spec: AnswerSpec) -> bool:
+    """Whether an expression or every item parses: a schema cannot tell, and no answer is wrong for a gold that means nothing."""
+    try:
+        match spec:
+            case ExpressionAnswer():
+                sides = [parse(side, spec.variables) for side in spec.value.split("=")]
+                return len(sides) <= 2
+            case CollectionAnswer():
+                return all(extended(item) is not None or parse(item) for item in spec.items)
+    except Unreadable:
+        return False
+    return True
+
+
 def _entity(spec: EntityAnswer, answer: str) -> Grade:
     names = {fold(name) for name in (spec.name, *spec.aliases)}
     if fold(answer) in names:
         return RIGHT
-    choice = _CHOICE.fullmatch(re.sub(r"\\text\s*\{(.*)\}", r"\1", answer).strip())
+    choice = _CHOICE.fullmatch(plain(answer))
     if choice and re.fullmatch("[A-Z]", spec.name) and choice[1] == spec.name:
         return RIGHT
     return _wrong("other_name")
@@ -122,9 +140,8 @@ def _number(spec: NumberAnswer, answer: str, compare: Compare) -> Grade:
         else:
             return _wrong("other_unit")
         return RIGHT if close(value, gold, spec.tolerance) else _wrong("other_number")
-    if asked.dimension == "" and asked != PLAIN:
-        gold *= asked.factor
-    return _algebra(str(gold), stripped(answer), (), spec.tolerance, compare)
+    share = asked.factor if asked.dimension == "" else 1
+    return _algebra(f"{spec.value}*({share})", stripped(answer), (), spec.tolerance, compare)
 
 
 def _date(spec: DateAnswer, answer: str) -> Grade:

@@ -8,8 +8,8 @@ from pipeline.grading.syntax import CONSTANTS
 from pipeline.grading.text import plain
 from pipeline.grading.units import PLAIN, Unit, unit
 
-LONGEST = 2000
-"""Characters of an answer that anyone will read as mathematics."""
+LONGEST = 4_300
+"""Characters of an answer that anyone will read as mathematics: any gold, and no more digits than Python turns into a number."""
 
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u202f]\d{3})+(?!\d)|\d+)"
 _DECIMAL = rf"(?:{_DIGITS}(?:\.\d+)?|\.\d+)"
@@ -18,7 +18,7 @@ _FRACTION = r"(?:\\[dt]?frac\s*\{\s*(?P<sign2>-?)\s*(?P<a>\d+)\s*\}\s*\{\s*(?P<b
 _CURRENCY = r"(?P<currency>US\$|[$€£])"
 _QUANTITY = re.compile(
     rf"{_CURRENCY}?\s*(?P<sign>[+-]?)\s*{_CURRENCY.replace('currency', 'currency2')}?\s*"
-    rf"(?:(?:(?P<whole>{_DIGITS})\s+)?{_FRACTION}|(?P<decimal>{_DECIMAL}){_POWER_OF_TEN})"
+    rf"(?:(?:(?P<whole>{_DIGITS})(?:\s+|(?=\\)))?{_FRACTION}|(?P<decimal>{_DECIMAL}){_POWER_OF_TEN})"
     r"(?![\d.,]*\d)\s*(?P<magnitude>thousand|million|billion|trillion)?(?P<unit>[^\d+*=<>(){}\[\]!|,;]*(?:\^?\s*[({]?[23][)}]?|\^\s*\{?\\circ\}?)?)"
 )
 _MAGNITUDES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
@@ -48,7 +48,7 @@ def quantity(text: str) -> Quantity | None:
         return None
     currency = match["currency"] or match["currency2"]
     stated = match["unit"].strip(" \\")
-    if (currency and stated) or stated in CONSTANTS:
+    if (currency and stated) or stated in CONSTANTS or (stated and not re.search(r"[^\W\d_]|[%°$€£]", stated)):
         return None
     return Quantity(value, unit(currency or stated))
 

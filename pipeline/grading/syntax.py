@@ -39,6 +39,7 @@ FUNCTIONS = frozenset(
     }
 )
 CONSTANTS = frozenset({"pi", "e", "E", "i", "I", "oo", "infty", "inf", "infinity"})
+_FRACTIONS = frozenset({"frac", "dfrac", "tfrac", "cfrac"})
 _TOKEN = re.compile(
     r"\s*(?P<num>\d+(?:\.\d+)?|\.\d+)|\s*\\?(?P<word>[A-Za-z]+(?:_\{?[A-Za-z0-9]+\}?)?)|\s*(?P<op>\*\*|√|[-+*/^!(){}\[\]|])|\s*$"
 )
@@ -67,8 +68,14 @@ def _tokens(text: str) -> list[tuple[str, str]]:
             raise Unreadable(f"stray {text[at]}")
         at = match.end()
         if match.lastgroup:
-            found.append((match.lastgroup, match[match.lastgroup]))
+            found.append((match.lastgroup, re.sub(r"_\{(\w+)\}", r"_\1", match[match.lastgroup])))
     return found
+
+
+def _deeper(depth: int) -> int:
+    if depth >= DEEPEST:
+        raise Unreadable("nested too deeply")
+    return depth + 1
 
 
 class _Reader:
@@ -83,7 +90,7 @@ class _Reader:
     def _split(token: tuple[str, str], variables: tuple[str, ...]) -> list[tuple[str, str]]:
         """`xy` as `x`, `y` where only the letters are known."""
         kind, word = token
-        if kind != "word" or word in variables or word in FUNCTIONS | CONSTANTS | {"frac", "dfrac", "tfrac"}:
+        if kind != "word" or word in variables or word in FUNCTIONS | CONSTANTS | _FRACTIONS:
             return [token]
         if all(letter in variables for letter in word):
             return [("word", letter) for letter in word]
@@ -99,8 +106,6 @@ class _Reader:
         return self.tokens[self.at - 1][1]
 
     def sum(self, depth: int) -> Node:
-        if depth > DEEPEST:
-            raise Unreadable("nested too deeply")
         node = self.product(depth)
         while self.peek() in ("+", "-"):
             sign = self.take()
@@ -127,9 +132,7 @@ class _Reader:
 
     def signed(self, depth: int) -> Node:
         if self.peek() in ("+", "-"):
-            if depth > DEEPEST:
-                raise Unreadable("nested too deeply")
-            return ("neg", self.signed(depth + 1)) if self.take() == "-" else self.signed(depth + 1)
+            return ("neg", self.signed(_deeper(depth))) if self.take() == "-" else self.signed(_deeper(depth))
         return self.power(depth)
 
     def power(self, depth: int) -> Node:
@@ -143,9 +146,8 @@ class _Reader:
         return base
 
     def exponent(self, depth: int) -> Node:
-        if depth > DEEPEST:
-            raise Unreadable("nested too deeply")
-        return ("neg", self.exponent(depth + 1)) if self.peek() == "-" and self.take() else self.power(depth + 1)
+        depth = _deeper(depth)
+        return ("neg", self.exponent(depth)) if self.peek() == "-" and self.take() else self.power(depth)
 
     def atom(self, depth: int) -> Node:
         if self.at >= len(self.tokens):
@@ -158,21 +160,30 @@ class _Reader:
             return self.group(depth)
         if word == "|":
             self.take("|")
-            node = self.sum(depth + 1)
+            node = self.sum(_deeper(depth))
             self.take("|")
             return ("fn", "abs", node)
         self.take()
-        if word in ("frac", "dfrac", "tfrac"):
-            return ("div", self.group(depth), self.group(depth))
+        if word in _FRACTIONS:
+            return ("div", self.argument(depth), self.argument(depth))
         if word == "√" or word in FUNCTIONS - set(self.variables):
             return self.function("sqrt" if word == "√" else word, depth)
         if kind == "word":
             return ("sym", word)
         raise Unreadable(f"stray {word}")
 
+    def argument(self, depth: int) -> Node:
+        """A group, or as in TeX the one digit or letter that comes next: `\\frac{84}2`, `\\frac12`."""
+        if self.peek() in _CLOSING:
+            return self.group(depth)
+        kind, word = self.tokens[self.at] if self.at < len(self.tokens) else ("op", "")
+        if kind == "num" and word.isdigit():
+            self.tokens[self.at : self.at + 1] = [("num", digit) for digit in word]
+        return self.atom(_deeper(depth))
+
     def group(self, depth: int) -> Node:
         opening = self.take("(", "{", "[")
-        node = self.sum(depth + 1)
+        node = self.sum(_deeper(depth))
         self.take(_CLOSING[opening])
         return node
 
@@ -188,8 +199,8 @@ class _Reader:
         if self.peek() in ("(", "{"):
             argument = self.group(depth)
         else:
-            argument = self.power(depth + 1)
+            argument = self.power(_deeper(depth))
             while self.at < len(self.tokens) and self.peek() in self.variables and name != "sqrt":
-                argument = ("mul", argument, self.power(depth + 1))
+                argument = ("mul", argument, self.power(_deeper(depth)))
         node: Node = ("fn", name, argument)
         return ("pow", node, exponent) if exponent else node

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"})
 _SUPERSCRIPTS = {c: str(i) for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-", "⁺": "+", "ⁿ": "n"}
 _RAISED = re.compile(f"[{''.join(_SUPERSCRIPTS)}]+")
@@ -26,13 +27,20 @@ _SYMBOLS = str.maketrans(
     }
 )
 _WRAPPER = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mbox|operatorname)\s*\{([^{}]*)\}")
+_DEGREE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)")
 _SPACING = re.compile(
-    r"\\[,;:!> ]|\\q?quad\b|~|\\left(?![a-z])|\\right(?![a-z])|\\(?:big|Big|bigg|Bigg)[lr]?(?![a-z])|\\displaystyle"
+    r"\\[,;:!> ]|\\q?quad\b|(?<=\S)~|\\left(?![a-z])|\\right(?![a-z])|\\(?:big|Big|bigg|Bigg)[lr]?(?![a-z])|\\displaystyle"
 )
+
+
+def visible(text: str) -> str:
+    """Without the characters that nobody sees: soft hyphens, joiners, direction marks."""
+    return _INVISIBLE.sub("", text)
 
 
 def plain(text: str) -> str:
     """One line of math or quantity: full-width and vulgar characters folded, powers as `^(...)`, LaTeX wrappers gone."""
+    text = _DEGREE.sub("°", text)
     text = _RAISED.sub(lambda m: "^(" + "".join(_SUPERSCRIPTS[c] for c in m[0]) + ")", text)
     text = unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SYMBOLS)
     text = _SPACING.sub(" ", _WRAPPER.sub(r" \1 ", text))
@@ -42,6 +50,7 @@ def plain(text: str) -> str:
         ("\\{", "{"),
         ("\\}", "}"),
         ("\\cdot", "*"),
+        ("{,}", ","),
         ("\\times", "*"),
         ("\\div", "/"),
     ):
@@ -54,7 +63,7 @@ def fold(name: str) -> str:
 
     "J. S. Bach" and "J.S. Bach" fold alike, and so do "U.S.A." and "USA"; "Vitamin A" keeps its A.
     """
-    text = _WRAPPER.sub(r"\1", name)
+    text = _WRAPPER.sub(r"\1", visible(name))
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()).translate(_LETTERS)
     text = re.sub("[\u0300-\u036f]", "", text).replace("&", " and ")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)|['’‘`´ʻʼ]", "", text)

@@ -35,8 +35,8 @@ _WORDS = {
     "millisecond": "ms", "second": "s", "sec": "s",
     "minute": "min", "mins": "min", "hour": "h", "hr": "h", "hrs": "h", "day": "d", "week": "wk",
     "milliliter": "ml", "mL": "ml", "centiliter": "cl", "deciliter": "dl", "liter": "l", "L": "l", "hectare": "ha",
-    "dollar": "$", "USD": "$", "US$": "$", "euro": "€", "EUR": "€", "GBP": "£", "degree": "°", "deg": "°", "^circ": "°", "^\\circ": "°",
-    "\\circ": "°", "per cent": "percent", "years old": "year", "year old": "year",
+    "dollar": "$", "USD": "$", "US$": "$", "euro": "€", "EUR": "€", "GBP": "£", "degree": "°", "deg": "°",
+    "per cent": "percent", "years old": "year", "year old": "year",
 }  # fmt: skip
 _PLURALS = {
     "people": "person",

@@ -27,7 +27,7 @@ def several(strategy):
 
 
 answers = st.one_of(
-    st.builds(EntityAnswer, entity=text, name=text, aliases=several(text)),
+    st.builds(EntityAnswer, entity=text, name=text.filter(str.strip), aliases=several(text)),
     st.builds(
         NumberAnswer,
         value=st.fractions().map(str),
@@ -36,7 +36,13 @@ answers = st.one_of(
     ),
     st.dates().map(lambda day: DateAnswer(value=day.isoformat())),
     st.builds(ExpressionAnswer, value=text, variables=several(text)),
-    st.builds(CollectionAnswer, items=several(text), closed=st.tuples(st.booleans(), st.booleans())),
+    st.builds(CollectionAnswer, shape=st.sampled_from(["set", "multiset", "tuple"]), items=several(text)),
+    st.builds(
+        CollectionAnswer,
+        shape=st.just("interval"),
+        items=st.tuples(text, text),
+        closed=st.tuples(st.booleans(), st.booleans()),
+    ),
 )
 queries = st.recursive(
     st.builds(Query, type=text, clues=st.just(())),

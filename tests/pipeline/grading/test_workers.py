@@ -3,6 +3,9 @@
 import asyncio
 import multiprocessing
 import os
+import resource
+import signal
+import threading
 import time
 
 import psutil  # type: ignore[import-untyped]
@@ -16,13 +19,11 @@ TOWER = r"\boxed{\dfrac{7^{\left(7^{\left(7^{\left(7^7\right)}\right)} - 3\right
 SEVEN = NumberAnswer(value="7")
 
 
-def test_a_power_tower_is_undecided_within_its_deadline_and_the_next_hundred_grades_are_fast() -> None:
+def test_a_power_tower_is_undecided_and_the_next_hundred_grades_are_fast() -> None:
     grade(SEVEN, r"\sqrt{49}")
     before = psutil.Process().memory_info().rss
-    started = time.monotonic()
     verdict = grade(SEVEN, TOWER)
     assert verdict.verdict is Verdict.UNDECIDED and verdict.reason in {"timeout", "memory", "crashed"}
-    assert time.monotonic() - started < 4 * 5 + 5  # its processor time, waited for with patience
     worked = time.process_time()
     assert all(grade(SEVEN, r"\sqrt{49}").verdict is Verdict.RIGHT for _ in range(100))
     assert time.process_time() - worked < 2
@@ -50,6 +51,66 @@ def test_memory_is_bounded_in_the_worker() -> None:
     with pytest.raises(Undecided, match=r"memory|crashed"):
         pool.compare(["1"], ["2^(2^30)"], seconds=60)  # 2^30 bits are 128 MiB
     assert pool.pids() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["9^{9^{9^9}}", "10^{10^{10}}", r"\ln(\ln(\ln(\ln(\ln(" + "+".join(f"{k}^{k}" for k in range(2, 99)) + ")))))"],
+)
+def test_other_towers_end_and_never_grade_right(text: str) -> None:
+    assert grade(SEVEN, rf"\boxed{{{text}}}").verdict is not Verdict.RIGHT
+
+
+def test_a_verdict_does_not_hang_on_how_long_the_machine_withholds_its_processor() -> None:
+    pool = Workers(size=1)
+    pool.compare(["1"], ["1"])
+    worker = psutil.Process(pool.pids()[0])
+    worker.suspend()
+    threading.Timer(2.0, worker.resume).start()
+    assert pool.compare(["2"], ["sqrt(4)"], seconds=0.1) == [["equal"]]
+    pool.close()
+
+
+def test_a_worker_that_never_gets_the_processor_is_given_up_without_a_verdict() -> None:
+    pool = Workers(size=1)
+    pool.compare(["1"], ["1"])
+    psutil.Process(pool.pids()[0]).suspend()
+    pool.patience = 0.2
+    with pytest.raises(Undecided, match="stalled"):
+        pool.compare(["2"], ["sqrt(4)"])
+    assert pool.pids() == []
+
+
+def test_a_request_leaves_none_of_its_limit_to_the_next() -> None:
+    pool = Workers(size=1)
+    pool.compare(["1"], ["1"])
+    assert psutil.Process(pool.pids()[0]).rlimit(psutil.RLIMIT_CPU)[0] == resource.RLIM_INFINITY
+    pool.close()
+
+
+def test_a_used_worker_that_dies_on_a_request_is_replaced_and_the_fresh_one_is_asked() -> None:
+    pool = Workers(size=1)
+    pool.compare(["1"], ["1"])
+    worker = psutil.Process(pool.pids()[0])
+    worker.suspend()
+    threading.Timer(0.5, worker.send_signal, [signal.SIGKILL]).start()
+    assert pool.compare(["2"], ["sqrt(4)"]) == [["equal"]]
+    assert pool.pids() not in ([], [worker.pid])
+    pool.close()
+
+
+def test_workers_serve_a_process_with_more_open_files_than_select_can_count() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2000, hard), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        pool = Workers(size=1)
+        assert pool.compare(["2"], ["sqrt(4)"]) == [["equal"]]
+        pool.close()
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_worker_killed_from_outside_is_replaced() -> None:
