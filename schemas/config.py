@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from schemas.base import Record
 from schemas.task import Family
@@ -126,11 +126,21 @@ class CurateConfig(Record):
         return self.solver or (Served(model="starter") if self.family == "hard_search" else MEMORY)
 
 
-def describe_errors(error: Any) -> str:
-    """Pydantic's errors as house errors: one line a field, `field=value: reason`."""
+def describe_errors(error: ValidationError, separator: str = "\n", most: int = 5) -> str:
+    """Pydantic's errors as house errors, `field=value: reason`; values and lists of errors are cut where they get long."""
     lines = []
-    for item in error.errors():
+    for item in error.errors()[:most]:
         where = ".".join(str(part) for part in item["loc"]) or "config"
-        given = "" if item["type"] in {"missing", "value_error"} else f"={item['input']!r}"
-        lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
-    return "\n".join(lines)
+        given = "" if item["type"] in {"missing", "value_error", "json_invalid"} else f"={_shortened(item['input'])}"
+        lines.append(f"{where}{given}: {_REASONS.get(item['type']) or item['msg'].removeprefix('Value error, ')}")
+    if (more := error.error_count() - most) > 0:
+        lines.append(f"and {more} more")
+    return separator.join(lines)
+
+
+_REASONS = {"extra_forbidden": "is no known key; correct it or leave it out"}
+
+
+def _shortened(value: object, most: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
