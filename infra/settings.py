@@ -5,17 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from infra.store import StoreError, is_address, place
 from schemas.errors import TouchstoneError
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "data"
 """Small committed assets; nothing is written here except under `store/`."""
 
-_GLOB_CHARACTERS = "*?[]"
-
 
 class SettingsError(TouchstoneError):
-    """An environment variable that cannot be used."""
+    """An environment variable or option that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -39,44 +38,36 @@ class Settings:
 
         Raises `SettingsError` for a value that could only fail later, when the work is already done.
         """
-        store = _store("TOUCHSTONE_STORE", env.get("TOUCHSTONE_STORE", str(ASSETS / "store")))
+        store = location("TOUCHSTONE_STORE", env.get("TOUCHSTONE_STORE", str(ASSETS / "store")))
         local = ASSETS / "store" if "://" in store else Path(store)
         return cls(
             store,
-            cache=_folder("TOUCHSTONE_CACHE", env["TOUCHSTONE_CACHE"]) if "TOUCHSTONE_CACHE" in env else local,
+            cache=folder("TOUCHSTONE_CACHE", env["TOUCHSTONE_CACHE"]) if "TOUCHSTONE_CACHE" in env else local,
             ray=env.get("TOUCHSTONE_RAY") or None,
             api_key=env.get("TOUCHSTONE_API_KEY", ""),
         )
 
 
-def _store(name: str, value: str) -> str:
-    scheme, separator, rest = value.partition("://")
-    if not separator:
-        return str(_folder(name, value))
-    if scheme != "s3":
-        raise SettingsError(f"{name}={value}: {scheme}:// is not supported; give a local path or s3://bucket/prefix")
-    if not rest.strip("/") or rest.startswith("/"):
-        raise SettingsError(f"{name}={value}: names no bucket; give s3://bucket/prefix")
-    _refuse_globs(name, value)
-    return value.rstrip("/")
+def location(name: str, value: str) -> str:
+    """The `Settings.store` that a variable or option called `name` asks for. Raises `SettingsError`."""
+    try:
+        found = place(value)
+    except StoreError as error:
+        raise SettingsError(f"{name}={error}") from error
+    return found if "://" in found else str(folder(name, value))
 
 
-def _folder(name: str, value: str) -> Path:
-    if not value.strip():
-        raise SettingsError(f"{name}={value!r}: is empty; unset it to use {ASSETS / 'store'}, or give a path")
-    if "://" in value:
-        raise SettingsError(f"{name}={value}: is an address; scratch files need a folder on this machine")
-    _refuse_globs(name, value)
-    path = Path(value).expanduser().absolute()
-    existing = next(p for p in (path, *path.parents) if p.exists())
+def folder(name: str, value: str) -> Path:
+    """The folder on this machine that a variable or option asks for, there or not yet. Raises `SettingsError`."""
+    if is_address(value):
+        raise SettingsError(f"{name}={value}: is an address; this needs a folder on this machine")
+    try:
+        path = Path(place(value))
+    except StoreError as error:
+        raise SettingsError(f"{name}={error}") from error
+    existing = next(p for p in (path, *path.parents) if os.path.exists(p))
     if not existing.is_dir():
         raise SettingsError(f"{name}={value}: {existing} is a file; give a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         raise SettingsError(f"{name}={value}: {existing} is not writable; give a folder you own")
     return path
-
-
-def _refuse_globs(name: str, value: str) -> None:
-    """`datasets` and fsspec read these characters as patterns and would find no data under such a path."""
-    if found := sorted(set(value) & set(_GLOB_CHARACTERS)):
-        raise SettingsError(f"{name}={value}: {' '.join(found)} would be read as a pattern; give a path without it")

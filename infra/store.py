@@ -15,13 +15,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from schemas.errors import TouchstoneError
 
 _KEY = re.compile(r"[A-Za-z0-9_.+=-]+(/[A-Za-z0-9_.+=-]+)*")
 _GLOB = "*?[]"
+"""`datasets` and fsspec read these characters as patterns and would find no data under such a path."""
+_BUCKETS = "s3://"
+_BLOCK = 1 << 23
+_NAME_MAX, _PATH_MAX = 255, 3500
+"""Bytes of a name, as every common file system has it, and of a path, with room for the files below it (Linux: 4,095)."""
 
 
 class StoreError(TouchstoneError):
@@ -65,8 +71,8 @@ class _Backend(Protocol):
         """Write the whole object or nothing. Raises `FileExistsError` for a key that has one."""
         ...
 
-    def read(self, key: str) -> Iterator[bytes]:
-        """Raises `FileNotFoundError`."""
+    def open(self, key: str) -> IO[bytes]:
+        """Raises `FileNotFoundError`, now or at the first read."""
         ...
 
     def exists(self, key: str) -> bool: ...
@@ -81,17 +87,10 @@ class Store:
     """
 
     def __init__(self, root: str) -> None:
-        """Creates nothing. Raises `StoreError` for a root that readers would take for a pattern."""
-        scheme, separator, rest = root.partition("://")
-        if bad := sorted(set(root) & set(_GLOB)):
-            raise StoreError(f"{root}: {' '.join(bad)} would be read as a pattern; choose a path without it")
-        if separator and scheme != "s3":
-            raise StoreError(f"{root}: {scheme}:// is not supported; give a local path or s3://bucket/prefix")
-        if not root or (separator and not rest.partition("/")[0]):
-            raise StoreError(f"{root!r}: names no bucket or folder; give a local path or s3://bucket/prefix")
-        self.root = root.rstrip("/") if separator else str(Path(root).expanduser().absolute())
-        self.local = None if separator else Path(self.root)
-        self._backend: _Backend = _S3(self.root) if separator else _Local(Path(self.root))
+        """Creates nothing. Raises `StoreError` as `place` does, and for an AWS_ENDPOINT_URL that is no URL."""
+        self.root = place(root)
+        self.local = None if self.root.startswith(_BUCKETS) else Path(self.root)
+        self._backend: _Backend = _Local(self.local) if self.local else _S3(self.root)
 
     def under(self, prefix: str) -> "Store":
         """The same store, of the keys below `prefix`."""
@@ -131,7 +130,13 @@ class Store:
 
     def get(self, key: str) -> bytes:
         with explained(self.url(key)):
-            return b"".join(self._backend.read(key))
+            return b"".join(self._blocks(key))
+
+    @contextmanager
+    def open(self, key: str) -> Iterator[IO[bytes]]:
+        """The object as a file that can be sought in, for readers that need only parts of it."""
+        with explained(self.url(key)), self._backend.open(key) as file:
+            yield file
 
     def download(self, key: str, path: Path) -> Written:
         """Copy to a local file, which appears whole or not at all."""
@@ -140,7 +145,7 @@ class Store:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with partial.open("wb") as file:
-                    for block in self._backend.read(key):
+                    for block in self._blocks(key):
                         file.write(block)
                         sha.update(block)
                         size += len(block)
@@ -153,7 +158,7 @@ class Store:
         """Size and hash of what is stored, read in full."""
         sha, size = hashlib.sha256(), 0
         with explained(self.url(key)):
-            for block in self._backend.read(key):
+            for block in self._blocks(key):
                 sha.update(block)
                 size += len(block)
         return Written(size, sha.hexdigest())
@@ -161,6 +166,11 @@ class Store:
     def exists(self, key: str) -> bool:
         with explained(self.url(key)):
             return self._backend.exists(key)
+
+    def _blocks(self, key: str) -> Iterator[bytes]:
+        with self._backend.open(key) as file:
+            while block := file.read(_BLOCK):
+                yield block
 
     def _verify(self, key: str, written: Written) -> None:
         if (found := self.digest(key)) != written:
@@ -197,16 +207,17 @@ class _Local:
         finally:
             partial.unlink(missing_ok=True)
 
-    def read(self, key: str) -> Iterator[bytes]:
-        with (self._root / key).open("rb") as file:
-            while block := file.read(1 << 20):
-                yield block
+    def open(self, key: str) -> IO[bytes]:
+        return (self._root / key).open("rb")
 
     def exists(self, key: str) -> bool:
         return (self._root / key).is_file()
 
     def check(self) -> None:
-        self._root.mkdir(parents=True, exist_ok=True)
+        try:
+            self._root.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(f"{self._root}: is a file, or lies below one; give a folder") from error
         probe = self._root / f".partial-{uuid4().hex}"
         probe.touch()
         probe.unlink()
@@ -219,7 +230,8 @@ class _S3:
     """
 
     def __init__(self, root: str) -> None:
-        self._root = root.removeprefix("s3://")
+        _refuse_bad_endpoint()
+        self._root = root.removeprefix(_BUCKETS)
         environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
         self._fs = _connection(os.getpid(), environment)
 
@@ -229,10 +241,9 @@ class _S3:
         else:
             self._fs.pipe_file(f"{self._root}/{key}", data, mode="create")
 
-    def read(self, key: str) -> Iterator[bytes]:
-        with self._fs.open(f"{self._root}/{key}", "rb", cache_type="readahead", block_size=1 << 23) as file:
-            while block := file.read(1 << 23):
-                yield block
+    def open(self, key: str) -> IO[bytes]:
+        file: IO[bytes] = self._fs.open(f"{self._root}/{key}", "rb", cache_type="readahead", block_size=_BLOCK)
+        return file
 
     def exists(self, key: str) -> bool:
         bucket, _, prefix = self._root.partition("/")
@@ -261,6 +272,53 @@ def _connection(process: int, environment: tuple[tuple[str, str], ...]) -> Any:
 def s3_options() -> dict[str, Any]:
     """Connection of s3fs: patient enough for a busy server, quick enough to say that there is none."""
     return {"config_kwargs": {"connect_timeout": 5, "read_timeout": 60, "retries": {"max_attempts": 2}}}
+
+
+def _refuse_bad_endpoint() -> None:
+    """botocore raises a bare `ValueError` for some of them, and only at the first request."""
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        url = os.environ.get(name, "")
+        try:
+            known = re.fullmatch(r"(https?://[^\s/?#]+\S*)?", url) and urlsplit(url).port != 0
+        except ValueError:
+            known = False
+        if not known:
+            raise StoreError(f"{name}={url}: is no URL of a server; give http://host:port, or unset it for AWS itself")
+
+
+def place(value: str) -> str:
+    """The one rule for where a store may lie: an absolute local path or `s3://bucket/prefix`, without a trailing slash.
+
+    Raises `StoreError` for what is neither, and for what readers would take for a pattern.
+    """
+    way_out = f"give a local path or {_BUCKETS}bucket/prefix"
+    if not value.strip():
+        raise StoreError(f"{value!r}: is empty; give a path")
+    if bad := sorted(set(value) & set(_GLOB)):
+        raise StoreError(f"{value}: {' '.join(bad)} would be read as a pattern; choose a path without it")
+    if value.startswith(_BUCKETS):
+        if not value.removeprefix(_BUCKETS).partition("/")[0]:
+            raise StoreError(f"{value}: names no bucket; {way_out}")
+        return value.rstrip("/")
+    if is_address(value):
+        raise StoreError(f"{value}: addresses other than {_BUCKETS} are not supported; {way_out}")
+    return str(local_path(value))
+
+
+def is_address(value: str) -> bool:
+    """Whether it is meant as one; `s3:/x` is, with a slash missing."""
+    return "://" in value or value.partition("/")[0].endswith(":")
+
+
+def local_path(value: str) -> Path:
+    """The absolute path, `~` expanded. Raises `StoreError` where this machine can have none such."""
+    try:
+        path = Path(value).expanduser().absolute()
+    except RuntimeError as error:
+        raise StoreError(f"{value}: has no home folder here ({error}); give an absolute path") from error
+    if max(map(len, map(os.fsencode, path.parts))) > _NAME_MAX or len(os.fsencode(path)) > _PATH_MAX:
+        raise StoreError(f"{value[:40]}...: is too long for a path on this machine; choose a shorter one")
+    return path
 
 
 def _checked(key: str) -> str:
@@ -295,7 +353,7 @@ def explained(where: str) -> Iterator[None]:
         raise
     except FileExistsError as error:
         raise KeyExists(f"{where}: exists and is written once; use another key") from error
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         if "bucket" in str(error).lower():
             raise StoreUnreachable(f"{where}: {error}; create the bucket first") from error
         raise KeyMissing(f"{where}: does not exist; check the path") from error

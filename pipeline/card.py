@@ -21,15 +21,19 @@ COLUMNS = {
 
 
 def card(manifest: Manifest) -> str:
-    """The README.md of a release. Depends on the manifest alone, so it does not know where the release lies."""
-    return f"{_front_matter(manifest)}\n\n{page(manifest, f'path/to/{manifest.version}')}\n"
+    """The README.md of a release. Knows neither where the release lies nor its version, which hashes this text too."""
+    return f"{_front_matter(manifest)}\n\n{_page(manifest, 'Touchstone release', 'path/to/release')}\n"
 
 
 def page(manifest: Manifest, url: str) -> str:
     """The card's text for a release at `url`, a local folder or an `s3://` address, with lines that load it from there."""
+    return _page(manifest, f"Touchstone release {manifest.version}", url)
+
+
+def _page(manifest: Manifest, title: str, url: str) -> str:
     families = _families(manifest)
     sections = [
-        f"# Touchstone release {manifest.version}\n\n{_summary(manifest)}",
+        f"# {title}\n\n{_summary(manifest)}",
         f"## Load\n\n{_loading(manifest, families[0], url)}",
         f"## Columns\n\n{_table(('column', 'meaning'), ((f'`{c}`', m) for c, m in COLUMNS.items()))}",
         *(f"## Funnel of {f}\n\n{_funnel(manifest.funnel.get(f, ()))}" for f in families),

@@ -1,16 +1,17 @@
 """Releases: written once, named by their content, whole or not there.
 
 Invariants: the manifest is written last, so a reader sees a whole release or none; a release holds exactly the files its
-manifest lists, with their rows and hashes, whatever else lies beside them; nothing depends on listing a folder.
+manifest lists, with their rows and hashes, whatever else lies beside them; nothing depends on listing a folder. A name that
+starts with `r-` is the hash of the content; under a chosen name the manifest records that hash.
 """
 
-import json
+import os
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,12 @@ from pydantic import ValidationError
 
 from infra.revision import code_revision
 from infra.store import KeyExists, KeyMissing, Store, explained, measure
+from pipeline import pointers
 from pipeline.card import card
-from schemas.arrow import ATTEMPTS, CERTIFICATES, KEPT, REJECTED, SCHEMA_VERSION, Table
-from schemas.base import canonical_json, content_hash
+from schemas.arrow import ATTEMPTS, CERTIFICATES, KEPT, REJECTED, SCHEMA_VERSION, SchemaError, Table
+from schemas.base import content_hash
 from schemas.certificate import Certificate
-from schemas.config import CurateConfig
+from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
 from schemas.manifest import FunnelStep, Manifest, Shard, StratumCounts
 from schemas.row import Kept, Rejected
@@ -33,7 +35,10 @@ from schemas.trajectory import Trajectory
 from schemas.world import Source
 
 MANIFEST = "_touchstone/manifest.json"
+CARD = "README.md"
 ROWS_PER_SHARD = 20_000
+ROWS_AT_ONCE = 1_000
+"""Rows of a shard that are unpacked together when it is read."""
 LEDGERS: dict[str, Table[Any]] = {"certificates": CERTIFICATES, "rejected": REJECTED, "attempts": ATTEMPTS}
 
 
@@ -52,6 +57,10 @@ class ReleaseExists(ReleaseError):
 
 class BrokenRelease(ReleaseError):
     """A release that is half-written, damaged or changed; says what is wrong with which file."""
+
+    def __init__(self, url: str, problems: Sequence[str], way_out: str = "remove it and publish again") -> None:
+        super().__init__(f"{url}: {'; '.join(problems)}; {way_out}")
+        self.problems = tuple(problems)
 
 
 @dataclass(frozen=True)
@@ -105,40 +114,45 @@ class Release:
         """The kept tasks of a family; of every split if none is named."""
         for shard in self.manifest.shards:
             if shard.config == config and split in (None, shard.split):
-                yield from KEPT.unpack(self._read(shard))
+                yield from self._read(shard)
 
     def rejected(self) -> Iterator[Rejected]:
         return self._ledger("rejected")
 
     def certificates(self, task_id: str | None = None) -> Iterator[Certificate]:
-        return (c for c in self._ledger("certificates") if task_id in (None, c.task_id))
+        return self._ledger("certificates", task_id)
 
     def attempts(self, task_id: str | None = None) -> Iterator[Trajectory]:
-        return (t for t in self._ledger("attempts") if task_id in (None, t.task_id))
+        return self._ledger("attempts", task_id)
 
     def find(self, task_id: str) -> Kept | Rejected:
         """The row of a task, kept or rejected. Raises `ReleaseError` for an unknown one."""
         for shard in (*self.manifest.shards, *(s for s in self.manifest.ledgers if s.config == "rejected")):
-            table: Table[Any] = REJECTED if shard.config == "rejected" else KEPT
-            data = self._read(shard)
-            if (at := pc.index(data["task_id"], task_id).as_py()) >= 0:
-                found: list[Kept | Rejected] = table.unpack(data.slice(at, 1))
-                return found[0]
+            found: Kept | Rejected
+            for found in self._read(shard, task_id):
+                return found
         raise ReleaseError(f"{task_id}: no task of release {self.version}; ids stand in the column task_id")
 
-    def _ledger(self, name: str) -> Iterator[Any]:
+    def _ledger(self, name: str, task_id: str | None = None) -> Iterator[Any]:
         for shard in self.manifest.ledgers:
             if shard.config == name:
-                yield from LEDGERS[name].unpack(self._read(shard))
+                yield from self._read(shard, task_id)
 
-    def _read(self, shard: Shard) -> pa.Table:
-        return pq.read_table(BytesIO(self.store.get(shard.path)))
+    def _read(self, shard: Shard, task_id: str | None = None) -> Iterator[Any]:
+        """The records of a shard, or those of one task. Raises `BrokenRelease`."""
+        with _opened(self.store, shard) as file:
+            for batch in file.iter_batches(ROWS_AT_ONCE):
+                rows = pa.Table.from_batches([batch])
+                wanted = rows if task_id is None else rows.filter(pc.equal(rows["task_id"], task_id))
+                yield from _table(shard).unpack(wanted)
 
 
 def publish(
     store: Store, parts: Sequence[Part], version: str | None = None, *, rows_per_shard: int = ROWS_PER_SHARD
 ) -> Release:
     """Write one release of several runs under `store`. Without `version` it is named after its content.
+
+    A damaged pointer to the latest release does not matter: the new one is read first.
 
     Raises `ReleaseExists` for a version that is there, `ReleaseError` for an empty split or two runs of one family, and
     `SchemaError` for a table off its schema; nothing is written then. After a crash the same call completes the release.
@@ -149,13 +163,14 @@ def publish(
         manifest = _manifest(parts, tuple(files), version)
         target = store.under(f"releases/{manifest.version}")
         if target.exists(MANIFEST):
+            pointers.heal(store, manifest.version)
             raise ReleaseExists(target.root, manifest.version)
         for shard, path in files.items():
             target.ensure(shard.path, path)
-    target.ensure("README.md", card(manifest).encode())
+    target.ensure(CARD, card(manifest).encode())
     # Before the manifest, so that a crash in between leaves a pointer to nothing, which readers pass over, and never a
     # release that `latest` does not know.
-    _point(store, manifest.version)
+    pointers.add(store, manifest.version)
     try:
         target.put(MANIFEST, manifest.model_dump_json(indent=1).encode())
     except KeyExists:
@@ -172,15 +187,13 @@ def load(path: str | Path, verify: bool = True) -> Release:
     try:
         manifest = Manifest.model_validate_json(store.get(MANIFEST))
     except KeyMissing:
-        raise BrokenRelease(
-            f"{path}: has no {MANIFEST}, which is written last: it is half-written or no release; publish again, or give "
-            "the folder of one version"
-        ) from None
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise BrokenRelease(f"{path}: {MANIFEST} cannot be read ({error}); publish again") from error
+        problem = f"has no {MANIFEST}, which is written last: it is half-written or no release"
+        raise BrokenRelease(store.root, [problem], "publish again, or give the folder of one version") from None
+    except ValidationError as error:
+        raise BrokenRelease(store.root, [f"{MANIFEST} cannot be read ({describe_errors(error, '; ')})"]) from error
     release = Release(store, manifest)
     if problems := list(_problems(release)) if verify else []:
-        raise BrokenRelease(f"{path}: {'; '.join(problems)}; publish again under another version")
+        raise BrokenRelease(store.root, problems)
     return release
 
 
@@ -188,9 +201,9 @@ def resolve(store: Store, name: str) -> str:
     """The URL of a release given as path, URL, version, or `latest`."""
     if name == "latest":
         name = latest(store)
-    elif "/" in name or Path(name).is_dir():
+    elif "/" in name or os.path.isdir(name):
         return name
-    if not store.exists(f"releases/{name}/{MANIFEST}"):
+    if not re.fullmatch(pointers.NAME, name) or not store.exists(f"releases/{name}/{MANIFEST}"):
         raise ReleaseError(
             f"{name}: no release of {store.root}; `latest`, a version under releases/ or a path are known"
         )
@@ -198,47 +211,20 @@ def resolve(store: Store, name: str) -> str:
 
 
 def latest(store: Store) -> str:
-    """The version published last. Raises `ReleaseError` when there is none."""
-    for number in range(_last_pointer(store), 0, -1):
-        version = str(json.loads(store.get(_pointer(number)))["version"])
+    """The version published last. Raises `ReleaseError` when there is none, or when the pointer to it is damaged."""
+    for number in range(pointers.last(store), 0, -1):
+        if (version := pointers.read(store, number)) is None:
+            raise ReleaseError(f"{store.url(pointers.key(number))}: is damaged; name a version, or publish again")
         if store.exists(f"releases/{version}/{MANIFEST}"):
             return version
     raise ReleaseError(f"{store.root}: holds no release; make one with `touchstone curate`")
 
 
-def _point(store: Store, version: str) -> None:
-    """Add a numbered pointer. Two publishers at once take two numbers, for a number is written once."""
-    number = _last_pointer(store)
-    if number and json.loads(store.get(_pointer(number)))["version"] == version:
-        return
-    while True:
-        number += 1
-        try:
-            store.put(_pointer(number), canonical_json({"version": version}).encode())
-        except KeyExists:
-            continue
-        return
-
-
-def _pointer(number: int) -> str:
-    return f"latest/{number:08d}.json"
-
-
-def _last_pointer(store: Store) -> int:
-    """Numbers have no gaps, so doubling and then halving finds the last one; 0 when there is none."""
-    above = 1
-    while store.exists(_pointer(above)):
-        above *= 2
-    below = above // 2
-    while above - below > 1:
-        middle = (above + below) // 2
-        below, above = (middle, above) if store.exists(_pointer(middle)) else (below, middle)
-    return below
-
-
 def _refuse_unpublishable(parts: Sequence[Part], version: str | None) -> None:
-    if version is not None and not re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,63}", version):
+    if version is not None and not re.fullmatch(pointers.NAME, version):
         raise ReleaseError(f"version={version!r}: not a name; use up to 64 of a-z, 0-9, dot and dash")
+    if version is not None and (version == "latest" or version.startswith("r-")):
+        raise ReleaseError(f"version={version!r}: `latest` and names that start with r- have a meaning; choose another")
     families = Counter(part.config.family for part in parts)
     if not parts or max(families.values()) > 1:
         raise ReleaseError(f"runs of {', '.join(p.config.family for p in parts) or 'nothing'}: give one run a family")
@@ -290,6 +276,8 @@ def _shards(
 def _manifest(parts: Sequence[Part], files: Sequence[Shard], version: str | None) -> Manifest:
     manifest = Manifest(
         version="",
+        content="",
+        card="",
         schema_version=SCHEMA_VERSION,
         shards=tuple(s for s in files if s.config not in LEDGERS),
         ledgers=tuple(s for s in files if s.config in LEDGERS),
@@ -303,11 +291,13 @@ def _manifest(parts: Sequence[Part], files: Sequence[Shard], version: str | None
         guess={f"{p.config.family}/{split}": _guess(table) for p in parts for split, table in p.splits.items()},
         configs={part.config.family: part.config.model_dump(mode="json") for part in parts},
     )
-    return manifest.model_copy(update={"version": version or _content_version(manifest)})
+    manifest = manifest.model_copy(update={"card": measure(card(manifest).encode()).sha256})
+    content = _content(manifest)
+    return manifest.model_copy(update={"content": content, "version": version or content})
 
 
-def _content_version(manifest: Manifest) -> str:
-    return "r-" + content_hash(manifest.model_dump(mode="json", exclude={"version"}), length=12)
+def _content(manifest: Manifest) -> str:
+    return "r-" + content_hash(manifest.model_dump(mode="json", exclude={"version", "content"}), length=12)
 
 
 def _guess(table: pa.Table) -> float:
@@ -316,21 +306,60 @@ def _guess(table: pa.Table) -> float:
 
 
 def _problems(release: Release) -> Iterator[str]:
-    manifest = release.manifest
-    if manifest.version.startswith("r-") and manifest.version != _content_version(manifest):
-        yield f"{MANIFEST} was changed after it was written: its content is {_content_version(manifest)}"
-    if not release.store.exists("README.md"):
-        yield "README.md is missing"
+    manifest, store = release.manifest, release.store
+    try:
+        content = _content(manifest)
+    except ValueError as error:
+        content = f"no JSON ({error})"
+    if manifest.content != content:
+        yield f"{MANIFEST} was changed after it was written: its content is {content}"
+    *_, above, name = ["", *store.root.split("/")]
+    called = name if above == "releases" else manifest.version
+    if called != manifest.version or (called.startswith("r-") and called != manifest.content):
+        yield f"what is called {called} is {manifest.version} with the content {manifest.content}"
+    try:
+        if store.digest(CARD).sha256 != manifest.card:
+            yield f"{CARD} was changed after it was written"
+    except KeyMissing:
+        yield f"{CARD} is missing"
     for shard in (*manifest.shards, *manifest.ledgers):
         try:
-            data = release.store.get(shard.path)
-        except KeyMissing:
-            yield f"{shard.path} is missing"
-            continue
-        found = measure(data)
-        if found.bytes != shard.bytes:
-            yield f"{shard.path} has {found.bytes} bytes instead of {shard.bytes}"
-        elif found.sha256 != shard.sha256:
-            yield f"{shard.path} was changed after it was written"
-        elif (rows := pq.read_metadata(BytesIO(data)).num_rows) != shard.rows:
-            yield f"{shard.path} has {rows} rows instead of {shard.rows}"
+            yield from _differences(store, shard)
+        except BrokenRelease as error:
+            yield from error.problems
+
+
+def _differences(store: Store, shard: Shard) -> Iterator[str]:
+    """Between a file and what the manifest says of it."""
+    try:
+        found = store.digest(shard.path)
+    except KeyMissing:
+        yield f"{shard.path} is missing"
+        return
+    if found.bytes != shard.bytes:
+        yield f"{shard.path} has {found.bytes} bytes instead of {shard.bytes}"
+    elif found.sha256 != shard.sha256:
+        yield f"{shard.path} was changed after it was written"
+    else:
+        with _opened(store, shard) as file:
+            if (rows := file.metadata.num_rows) != shard.rows:
+                yield f"{shard.path} has {rows} rows instead of {shard.rows}"
+
+
+def _table(shard: Shard) -> Table[Any]:
+    return LEDGERS.get(shard.config, KEPT)
+
+
+@contextmanager
+def _opened(store: Store, shard: Shard) -> Iterator[pq.ParquetFile]:
+    """A shard with the columns of its table. Raises `BrokenRelease` for damage that is met here or while it is open."""
+    with store.open(shard.path) as stored:
+        try:
+            file = pq.ParquetFile(stored)
+            _table(shard).check(file.schema_arrow.empty_table())
+            yield file
+        except (pa.ArrowException, SchemaError, ValueError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # The machine's; pyarrow reports damage as one without a number.
+            said = " ".join(str(error).split())
+            raise BrokenRelease(store.root, [f"{shard.path} cannot be read ({said})"]) from error

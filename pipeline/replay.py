@@ -1,10 +1,12 @@
 """A stored task made again from its lineage, byte for byte, or the reason why that cannot be."""
 
+from pydantic import ValidationError
+
 from pipeline.corpora.world import World
 from pipeline.families import Miss, generator
 from pipeline.release import Release
 from schemas.base import canonical_json
-from schemas.config import CurateConfig
+from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 
@@ -40,5 +42,11 @@ def replay(task_id: str, release: Release, world: World | None) -> Task:
 
 
 def config_of(task: Task, release: Release) -> CurateConfig:
-    """The config of the run that made a task."""
-    return CurateConfig.model_validate(release.manifest.configs[task.family])
+    """The config of the run that made a task. Raises `ReplayError` where the release does not hold it."""
+    try:
+        return CurateConfig.model_validate(release.manifest.configs[task.family])
+    except KeyError:
+        reason = f"release {release.version} holds no config of {task.family}"
+    except ValidationError as error:
+        reason = f"the config of {task.family} in release {release.version} is none ({describe_errors(error, '; ')})"
+    raise ReplayError(f"{task.task_id}: {reason}; publish its run again with the code revision that made it")

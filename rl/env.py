@@ -8,7 +8,7 @@ from pydantic import Field
 
 from rl.tokens import Answer, FormatError, FormatKind, TurnFormat
 from rl.tools import Tool
-from schemas.base import Record
+from schemas.base import Options
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, ToolCall
@@ -18,7 +18,7 @@ class EnvError(TouchstoneError):
     """An environment used against its contract."""
 
 
-class Limits(Record):
+class Limits(Options):
     """What one episode may spend."""
 
     max_turns: int = Field(default=12, ge=1)

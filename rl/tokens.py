@@ -20,6 +20,7 @@ from typing import Any
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
+from schemas.base import unique_keys
 from schemas.errors import TouchstoneError
 from schemas.trajectory import ToolCall, Turn
 
@@ -221,7 +222,7 @@ def _misuse(blocks: Sequence[tuple[str, str]], answers: Sequence[str], calls: Se
 
 def _call(text: str, tools: Mapping[str, Schema]) -> ToolCall | FormatError:
     try:
-        call = json.loads(text, object_pairs_hook=_unique)
+        call = json.loads(text, object_pairs_hook=unique_keys)
         # Infinities and lone surrogates pass the line above, but no JSON or UTF-8 writer takes them back.
         json.dumps(call, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
@@ -236,11 +237,3 @@ def _call(text: str, tools: Mapping[str, Schema]) -> ToolCall | FormatError:
     if not Draft202012Validator(tools[name]).is_valid(arguments):
         return FormatError(FormatKind.WRONG_ARGUMENTS)
     return ToolCall(name=name, arguments=arguments)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different; two readers of `{"a": 1, "a": 2}` may see two things."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key is written twice")
-    return found

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from schemas.base import Record
+from schemas.base import Options
 from schemas.task import Family
 
 
-class HardSearchConfig(Record):
+class HardSearchConfig(Options):
     """The hard-search sampler."""
 
     types: tuple[str, ...] = ()
@@ -26,14 +26,14 @@ class HardSearchConfig(Record):
         return self
 
 
-class MathConfig(Record):
+class MathConfig(Options):
     """The math generator."""
 
     templates: tuple[str, ...] = ()
     """Templates to draw from; empty draws from every admitted one."""
 
 
-class KeepBand(Record):
+class KeepBand(Options):
     """A task is kept when its number of correct samples lies in `low..high` of `n`."""
 
     n: int = Field(default=8, ge=1, le=64)
@@ -47,7 +47,7 @@ class KeepBand(Record):
         return self
 
 
-class SequentialTest(Record):
+class SequentialTest(Options):
     """Wald's test of H0 `p <= p0` against H1 `p >= p1` (error rates `alpha`, `beta`), cut off after `limit` samples."""
 
     p0: float = Field(default=0.05, gt=0, lt=1)
@@ -63,7 +63,7 @@ class SequentialTest(Record):
         return self
 
 
-class Served(Record):
+class Served(Options):
     """The model behind an arm: a recipe this project can build and serve, or the name it has at `url`."""
 
     model: str
@@ -77,7 +77,11 @@ MEMORY = Served(model="memory", temperature=0.5)
 """What a small model knows by heart. At temperature 1 it rambles, and would look as if it knew nothing."""
 
 
-class CurateConfig(Record):
+_READ_BY: dict[str, Family] = {"hard_search": "hard_search", "world": "hard_search", "math": "math"}
+"""Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
+
+
+class CurateConfig(Options):
     """One curation run. Equal configs make equal candidates."""
 
     family: Family
@@ -116,6 +120,13 @@ class CurateConfig(Record):
             raise ValueError(f"candidates={self.candidates} and accept={self.accept}: exclude each other; give one")
         return self
 
+    @model_validator(mode="after")
+    def _only_settings_of_the_family(self) -> "CurateConfig":
+        for name, family in _READ_BY.items():
+            if family != self.family and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: the family {self.family} does not read it; leave it out, or curate {family}")
+        return self
+
     @property
     def most_candidates(self) -> int:
         """Candidates that are generated at most."""
@@ -131,11 +142,21 @@ class CurateConfig(Record):
         return self.solver or (Served(model="starter") if self.family == "hard_search" else MEMORY)
 
 
-def describe_errors(error: Any) -> str:
-    """Pydantic's errors as house errors: one line a field, `field=value: reason`."""
+def describe_errors(error: ValidationError, separator: str = "\n", most: int = 5) -> str:
+    """Pydantic's errors as house errors, `field=value: reason`; values and lists of errors are cut where they get long."""
     lines = []
-    for item in error.errors():
+    for item in error.errors()[:most]:
         where = ".".join(str(part) for part in item["loc"]) or "config"
-        given = "" if item["type"] in {"missing", "value_error"} else f"={item['input']!r}"
-        lines.append(f"{where}{given}: {item['msg'].removeprefix('Value error, ')}")
-    return "\n".join(lines)
+        given = "" if item["type"] in {"missing", "value_error", "json_invalid"} else f"={_shortened(item['input'])}"
+        lines.append(f"{where}{given}: {_REASONS.get(item['type']) or item['msg'].removeprefix('Value error, ')}")
+    if (more := error.error_count() - most) > 0:
+        lines.append(f"and {more} more")
+    return separator.join(lines)
+
+
+_REASONS = {"extra_forbidden": "is no known key; correct it or leave it out"}
+
+
+def _shortened(value: object, most: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."

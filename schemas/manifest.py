@@ -52,10 +52,15 @@ class StratumCounts(Record):
 class Manifest(Record):
     """Written last: a directory without it is no release. Rows of a config and split are exactly those of its shards.
 
-    `version` hashes everything else, so equal content is the same version wherever it was made.
+    Equal content has an equal `content` wherever it was made, and is the same version unless someone chose a name.
     """
 
     version: str
+    """`content`, or a chosen name."""
+    content: str
+    """`r-` and a hash of everything here but `version` and itself."""
+    card: str
+    """SHA-256 of README.md."""
     schema_version: str
     shards: tuple[Shard, ...]
     ledgers: tuple[Shard, ...] = ()

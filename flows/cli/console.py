@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from schemas.base import unique_keys
 from schemas.config import describe_errors
 from schemas.errors import TouchstoneError
 
@@ -56,7 +57,7 @@ def progress_bars() -> Iterator[Callable[[str, int, int], None]]:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file a user names. Raises `TouchstoneError` where there is none."""
     try:
-        value = json.loads(path.read_text())
+        value = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=unique_keys)
     except (OSError, ValueError, RecursionError) as error:
         raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
     if not isinstance(value, dict):

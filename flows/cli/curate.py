@@ -8,7 +8,7 @@ import typer
 from flows.cli.console import Json, emit, merged, out, progress_bars, read_json
 from flows.cli.local import run_here
 from flows.cli.render import funnel_table, summary
-from infra.settings import Settings
+from infra.settings import Settings, location
 from infra.store import Store
 from pipeline import curate as pipeline
 from rl.engines import Engines
@@ -23,7 +23,10 @@ def curate(
     accept: Annotated[int | None, typer.Option(help="Go on until this many tasks are kept.")] = None,
     seed: Annotated[int | None, typer.Option(help="Equal seeds make equal candidates (0).")] = None,
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="Where the run and its release go, instead of the store.")
+        str | None,
+        typer.Option(
+            "--out", help="A folder for the run and its release, or s3://bucket/prefix for the release alone."
+        ),
     ] = None,
     config: Annotated[Path | None, typer.Option(help="JSON file of further `CurateConfig` settings.")] = None,
     as_json: Json = False,
@@ -37,10 +40,10 @@ def curate(
     flags = {"family": family, "candidates": candidates, "accept": accept, "seed": seed}
     checked = CurateConfig.model_validate(merged(read_json(config) if config else {}, flags))
     settings = Settings.from_env()
-    folder = out_dir.absolute() if out_dir else settings.cache
-    store = Store(str(folder) if out_dir else settings.store)
+    store = Store(settings.store if out_dir is None else location("--out", out_dir))
+    runs = (settings.cache if out_dir is None or store.local is None else store.local) / "runs"
     with Engines(settings, checked.concurrency) as engines, progress_bars() as report:
-        run = run_here(checked, settings=settings, runs=folder / "runs", store=store, engines=engines, report=report)
+        run = run_here(checked, settings=settings, runs=runs, store=store, engines=engines, report=report)
     published = pipeline.publish([run], store)
     release = published.release
 

@@ -7,7 +7,7 @@ import typer
 from rich.progress import Progress
 
 from flows.cli.console import Json, emit, err, out, read_json
-from infra.settings import ASSETS, Settings
+from infra.settings import ASSETS, Settings, folder
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -19,7 +19,7 @@ def policy() -> None:
 
 @app.command()
 def build(
-    folder: Annotated[Path, typer.Option("--out", help="Where the model goes.")] = ASSETS / "starter",
+    out_dir: Annotated[str, typer.Option("--out", help="The folder where the model goes.")] = str(ASSETS / "starter"),
     config: Annotated[Path | None, typer.Option(help="JSON file of `BuildConfig` settings.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -29,6 +29,7 @@ def build(
 
     Example: `touchstone policy build --out mine`
     """
+    target = folder("--out", out_dir)
     from rl.starter.build import BuildConfig, build  # torch: only this command waits for it
 
     checked = BuildConfig.model_validate(read_json(config) if config else {})
@@ -36,12 +37,12 @@ def build(
         bar = bars.add_task("starter", total=1.0)
         score = build(
             checked,
-            folder,
+            target,
             Settings.from_env().cache,
             lambda what, share: bars.update(bar, description=what, completed=share),
         )
     emit(
-        {"folder": str(folder), "pass_at_1": score.rate, "n": score.n},
+        {"folder": str(target), "pass_at_1": score.rate, "n": score.n},
         as_json,
-        lambda: out.print(f"{folder}: validation pass@1 {score.rate:.2f} of {score.n} attempts", markup=False),
+        lambda: out.print(f"{target}: validation pass@1 {score.rate:.2f} of {score.n} attempts", markup=False),
     )

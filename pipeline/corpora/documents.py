@@ -1,6 +1,7 @@
 """Reader for a user's own documents: JSONL or Parquet with `id, title, text` and, where there are any, `links`."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.corpora.world import World
-from schemas.base import content_hash
+from schemas.base import content_hash, unique_keys
 from schemas.errors import TouchstoneError
 from schemas.world import Document
 
@@ -23,7 +24,7 @@ class DocumentError(TouchstoneError):
 
 def read_documents(path: Path) -> World:
     """A world of documents without facts, named after the file. Links must lead to documents of the same file."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise DocumentError(f"{path}: no such file; give a .jsonl or .parquet file of documents, or the world's name")
     rows = _parquet(path) if path.suffix == ".parquet" else _jsonl(path)
     documents: dict[str, Document] = {}
@@ -33,15 +34,21 @@ def read_documents(path: Path) -> World:
         document = _document(where, row)
         if document.id in documents:
             raise DocumentError(f"{where}: id {document.id!r} was used in {found_at[document.id]}; ids must be unique")
-        if document.title in titles:
+        if (before := titles.get(_spoken(document.title))) is not None:
             raise DocumentError(
-                f"{where}: title {document.title!r} was used in {titles[document.title]}; pages are opened by title: make it unique"
+                f"{where}: title {document.title!r} was used in {before}, case and outer space aside; pages are opened by "
+                "title: make it unique"
             )
         documents[document.id] = document
-        found_at[document.id] = titles[document.title] = where
+        found_at[document.id] = titles[_spoken(document.title)] = where
     if not documents:
         raise DocumentError(f"{path}: no documents; each line needs an object with {', '.join(_REQUIRED)}")
     for document in documents.values():
+        hidden = titles.get(_spoken(document.id), found_at[document.id])
+        if hidden != found_at[document.id]:
+            raise DocumentError(
+                f"{found_at[document.id]}: id {document.id!r} is the title in {hidden} and would hide that page; use another id"
+            )
         for link in document.links:
             if link not in documents:
                 raise DocumentError(f"{found_at[document.id]}: link {link!r} leads to no document; use the id of one")
@@ -60,7 +67,7 @@ def _document(where: str, row: Any) -> Document:
             raise DocumentError(f"{where}: {key!r} is empty; every document needs {', '.join(_REQUIRED)}")
         if not _is_unicode(row[key]):
             raise DocumentError(f"{where}: {key!r} holds half a surrogate pair; write it as UTF-8 text")
-    links = row.get("links") or []
+    links = [] if row.get("links") is None else row["links"]
     if not isinstance(links, list) or not all(isinstance(link, str) for link in links):
         raise DocumentError(f"{where}: 'links' must be a list of document ids")
     return Document(
@@ -69,7 +76,11 @@ def _document(where: str, row: Any) -> Document:
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, Any]]:
-    with path.open("rb") as file:
+    try:
+        opened = path.open("rb")
+    except OSError as error:
+        raise DocumentError(f"{path}: {error.strerror}; give a file that can be read") from error
+    with opened as file:
         for number in range(1, 2**63):
             line = file.readline(LINE_LIMIT + 1)
             where = f"{path.name}:{number}"
@@ -84,7 +95,7 @@ def _jsonl(path: Path) -> Iterator[tuple[str, Any]]:
             if not text.strip():
                 continue
             try:
-                yield where, json.loads(text)
+                yield where, json.loads(text, object_pairs_hook=unique_keys)
             except (ValueError, RecursionError) as error:
                 raise DocumentError(f"{where}: {error}; each line must be one JSON object") from error
 
@@ -96,6 +107,11 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
         raise DocumentError(f"{path.name}: {error}; give a readable Parquet file") from error
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         yield f"{path.name}: row {number}", row
+
+
+def _spoken(name: str) -> str:
+    """A name as someone who asks for a page may write it."""
+    return name.strip().casefold()
 
 
 def _is_unicode(text: str) -> bool:

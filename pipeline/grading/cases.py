@@ -24,7 +24,7 @@ class CaseError(TouchstoneError):
 def read_cases(path: Path) -> list[Case]:
     """Every case of a file. Raises `CaseError` naming the line; a file without cases is an error too."""
     try:
-        lines = path.read_text().split("\n")
+        lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise CaseError(f"{path}: cannot be read as text ({error}); correct the file or its name") from error
     cases = []
@@ -33,8 +33,7 @@ def read_cases(path: Path) -> list[Case]:
             try:
                 cases.append(Case.model_validate_json(line))
             except ValidationError as error:
-                reason = describe_errors(error).replace("\n", "; ")
-                raise CaseError(f"{path}:{number}: is no case: {reason}") from error
+                raise CaseError(f"{path}:{number}: is no case: {describe_errors(error, '; ')}") from error
     if not cases:
         raise CaseError(f"{path}: holds no case; give one JSON object a line")
     return cases

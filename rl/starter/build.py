@@ -27,7 +27,7 @@ from rl.starter.model import ModelConfig, new_model, save_model
 from rl.starter.sft import Episode, SftConfig, Trainer, batches, with_echoes
 from rl.starter.tokenizer import SCAFFOLD, build_tokenizer
 from rl.tokens import CONTROL_TOKENS, TurnFormat
-from schemas.base import Record
+from schemas.base import Options
 from schemas.config import HardSearchConfig
 from schemas.task import Task
 from schemas.world import Entity
@@ -40,7 +40,7 @@ POOL = 512
 """Episodes that batches are cut from."""
 
 
-class BuildConfig(Record):
+class BuildConfig(Options):
     """One build. Equal configs make equal episodes; with one thread, equal weights on equal machines."""
 
     seed: int = Field(default=0, ge=0)

@@ -6,13 +6,13 @@ from pathlib import Path
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from schemas.base import Record
+from schemas.base import Options
 
 EMBEDDING_SCALE, COPY = 5.0, 0.5
 """Of the usual standard deviation of 0.02; and the weight of the identity in values and outputs."""
 
 
-class ModelConfig(Record):
+class ModelConfig(Options):
     """The size of a policy."""
 
     hidden: int = 128

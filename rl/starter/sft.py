@@ -9,10 +9,10 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import LlamaForCausalLM
 
-from schemas.base import Record
+from schemas.base import Options
 
 
-class SftConfig(Record):
+class SftConfig(Options):
     """How to train."""
 
     rate: float = 1.5e-3

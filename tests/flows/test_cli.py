@@ -49,6 +49,20 @@ def test_every_command_has_help_with_an_example(command: list[str]) -> None:
         (["curate", "math", "--candidates", "-3"], "candidates=-3"),
         (["curate", "math", "--candidates", "5", "--accept", "5"], "exclude each other"),
         (["show", "abc", "--release", "no-such-release"], "no-such-release"),
+        (["show", "abc", "--release", "~nouser/x"], "has no home folder here"),
+        (["show", "abc", "--release", "x" * 300], "no release of"),
+        (["show", "abc", "--release", "s3://bucket/x"], "AWS_ENDPOINT_URL=notaurl: is no URL of a server"),
+        (["curate", "math", "--out", ""], "--out='': is empty; give a path"),
+        (["curate", "math", "--out", "gs://bucket"], "--out=gs://bucket: addresses other than s3:// are not supported"),
+        (["curate", "math", "--out", "s3:/bucket"], "--out=s3:/bucket: addresses other than s3:// are not supported"),
+        (["curate", "math", "--out", "~nouser/x"], "--out=~nouser/x: has no home folder here"),
+        (["curate", "math", "--out", "x" * 300], "is too long"),
+        (["curate", "math", "--out", __file__], "is a file; give a folder"),
+        (["curate", "math", "--out", "s3://bucket/x"], "AWS_ENDPOINT_URL=notaurl: is no URL of a server"),
+        (["policy", "build", "--out", "s3://bucket/x"], "--out=s3://bucket/x: is an address"),
+        (["policy", "build", "--out", ""], "--out='': is empty; give a path"),
+        (["world", "show", "--world", "x" * 300], "no such file"),
+        (["grade", "x" * 300], "cannot be read as text"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
@@ -56,6 +70,7 @@ def test_a_bad_setting_is_one_line_that_names_it(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TOUCHSTONE_STORE", str(tmp_path))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "notaurl")
     with pytest.raises(SystemExit) as stopped:
         run(lambda: app(arguments, standalone_mode=False))
     assert stopped.value.code == 1
@@ -70,7 +85,28 @@ def test_an_unknown_config_key_is_named(tmp_path: Path, capsys: pytest.CaptureFi
     config.write_text('{"candidats": 5}')
     with pytest.raises(SystemExit):
         run(lambda: app(["curate", "math", "--config", str(config)], standalone_mode=False))
-    assert "candidats=5: Extra inputs are not permitted" in capsys.readouterr().err
+    assert "candidats: is no setting here; the settings are family, candidates, accept" in capsys.readouterr().err
+
+
+def refusal_of_config(text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    config = tmp_path / "c.json"
+    config.write_bytes(text)
+    with pytest.raises(SystemExit):
+        run(lambda: app(["curate", "math", "--config", str(config)], standalone_mode=False))
+    return capsys.readouterr().err
+
+
+def test_a_config_key_that_is_written_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal_of_config(b'{"seed": 1, "keep": {"n": 4, "n": 8}}', tmp_path, capsys)
+    assert "the key 'n' is written twice" in said
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The config is read as far as its bad value, the cases to their verdict."""
+    assert "seed='x'" in refusal_of_config(b'\xef\xbb\xbf{"seed": "x"}', tmp_path, capsys)
+    cases = tmp_path / "cases.jsonl"
+    cases.write_bytes(b'\xef\xbb\xbf{"answer_spec": {"kind": "number", "value": "1"}, "text": "1"}')
+    assert CliRunner().invoke(app, ["grade", str(cases)]).exit_code == 0
 
 
 def test_grade_prints_verdicts_and_fails_on_a_wrong_one(tmp_path: Path) -> None:

@@ -37,13 +37,19 @@ def test_a_key_is_never_shown() -> None:
     ("variable", "value", "reason"),
     [
         ("TOUCHSTONE_STORE", "", "is empty"),
-        ("TOUCHSTONE_STORE", "gs://bucket", "gs:// is not supported"),
+        ("TOUCHSTONE_STORE", "gs://bucket", "other than s3:// are not supported"),
+        ("TOUCHSTONE_STORE", "s3:/bucket", "other than s3:// are not supported"),
+        ("TOUCHSTONE_STORE", "~nouser/x", "has no home folder here"),
+        ("TOUCHSTONE_STORE", "x" * 300, "is too long"),
+        ("TOUCHSTONE_STORE", "x/" * 2000, "is too long"),
         ("TOUCHSTONE_STORE", "s3://", "names no bucket"),
         ("TOUCHSTONE_STORE", "runs/exp[1]", r"\[ \] would be read as a pattern"),
         ("TOUCHSTONE_STORE", "s3://bucket/*", r"\* would be read as a pattern"),
         ("TOUCHSTONE_STORE", __file__, "is a file"),
         ("TOUCHSTONE_CACHE", f"{__file__}/below", "is a file"),
         ("TOUCHSTONE_CACHE", "s3://bucket", "is an address"),
+        ("TOUCHSTONE_CACHE", "s3:/bucket", "is an address"),
+        ("TOUCHSTONE_CACHE", "~nouser/x", "has no home folder here"),
     ],
 )
 def test_a_value_that_would_fail_later_is_refused_with_its_name(variable: str, value: str, reason: str) -> None:

@@ -117,10 +117,41 @@ def test_a_key_that_could_mean_something_else_is_refused(tmp_path, key):
         Store(str(tmp_path)).put(key, b"x")
 
 
-@pytest.mark.parametrize("root", ["", "runs/exp[1]", "a*b", "what?", "s3://", "s3:///x", "s3://b/[x]", "gs://bucket/a"])
+@pytest.mark.parametrize(
+    "root",
+    [
+        "", " ", "runs/exp[1]", "a*b", "what?", "s3://", "s3:///x", "s3://b/[x]", "gs://bucket/a", "s3:/b", "~nouser/x",
+        "x" * 300, "x/" * 2000,
+    ],
+)  # fmt: skip
 def test_a_root_that_would_hide_the_data_is_refused_at_once(root):
     with pytest.raises(StoreError):
         Store(root)
+
+
+@pytest.mark.parametrize(
+    "url", ["notaurl", "http://", "http://[::1", "http://a b", "http://a:99999", "127.0.0.1:9", " "]
+)
+def test_an_endpoint_that_is_no_url_is_refused_at_once(monkeypatch, url):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with pytest.raises(StoreError, match=r"^AWS_ENDPOINT_URL=.*: is no URL of a server; give http://host:port"):
+        Store("s3://bucket")
+
+
+def test_a_store_that_is_a_file_says_so(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for root in ("file", "file/below"):
+        with pytest.raises(StoreError, match="is a file, or lies below one; give a folder"):
+            Store(str(tmp_path / root)).check()
+
+
+def test_a_part_of_an_object_can_be_read(store):
+    store.put("k", b"abcdef")
+    with store.open("k") as file:
+        file.seek(2)
+        assert file.read(2) == b"cd"
+    with pytest.raises(KeyMissing), store.open("absent") as file:
+        file.read()
 
 
 @pytest.mark.parametrize("folder", ["with space", "données 数据", "a#b", "a+b", "a%20b"])

@@ -41,6 +41,18 @@ def test_parquet_is_read_like_jsonl(tmp_path: Path) -> None:
         ((GOOD, {**ALSO_GOOD, "text": "  "}), "docs.jsonl:2: 'text' is empty"),
         ((GOOD, {**ALSO_GOOD, "id": "a"}), "docs.jsonl:2: id 'a' was used in docs.jsonl:1"),
         ((GOOD, {**ALSO_GOOD, "title": "Alpha"}), "docs.jsonl:2: title 'Alpha' was used in docs.jsonl:1"),
+        ((GOOD, {**ALSO_GOOD, "title": " ALPHA"}), "docs.jsonl:2: title ' ALPHA' was used in docs.jsonl:1, case and"),
+        (
+            ({**GOOD, "links": []}, {**ALSO_GOOD, "id": "Alpha"}),
+            "docs.jsonl:2: id 'Alpha' is the title in docs.jsonl:1",
+        ),
+        (
+            ({**ALSO_GOOD, "id": "alpha "}, {**GOOD, "links": []}),
+            "docs.jsonl:1: id 'alpha ' is the title in docs.jsonl:2",
+        ),
+        ((GOOD, {**ALSO_GOOD, "links": {}}), "docs.jsonl:2: 'links' must be a list of document ids"),
+        ((GOOD, {**ALSO_GOOD, "links": ""}), "docs.jsonl:2: 'links' must be a list of document ids"),
+        ((GOOD, b'{"id": "b", "id": "c"}\n'), "docs.jsonl:2: the key 'id' is written twice; each line"),
         ((GOOD, {**ALSO_GOOD, "links": ["c"]}), "docs.jsonl:2: link 'c' leads to no document"),
         ((GOOD, {**ALSO_GOOD, "links": "a"}), "docs.jsonl:2: 'links' must be a list of document ids"),
         ((GOOD, b"{nope}\n"), "docs.jsonl:2: Expecting property name"),
@@ -60,6 +72,21 @@ def test_an_error_names_the_line_and_the_way_out(tmp_path: Path, lines: tuple[An
         read_documents(_write(tmp_path, *lines))
     assert message in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_an_id_may_be_its_own_title(tmp_path: Path) -> None:
+    assert list(read_documents(_write(tmp_path, {**ALSO_GOOD, "id": "Beta"})).documents) == ["Beta"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    path = _write(tmp_path, b"\xef\xbb\xbf" + json.dumps(ALSO_GOOD).encode())
+    assert list(read_documents(path).documents) == ["b"]
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".jsonl", "~nouser/x.jsonl", ""])
+def test_a_name_that_can_be_no_file_says_so(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DocumentError, match="no such file; give a"):
+        load_world(name, tmp_path)
 
 
 def test_a_line_longer_than_the_limit_is_refused_without_reading_on(

@@ -20,7 +20,8 @@ SEED, CANDIDATES = 3, 60
 
 def config(family: Family) -> CurateConfig:
     """The small world is asked about two of its types; without their names they are too small."""
-    return CurateConfig(family=family, hard_search=HardSearchConfig(types=("country", "capital city")))
+    small = {"hard_search": HardSearchConfig(types=("country", "capital city"))} if family == "hard_search" else {}
+    return CurateConfig.model_validate({"family": family, **small})
 
 
 @cache
