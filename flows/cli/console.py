@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from schemas.base import unique_keys
@@ -23,6 +23,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for 
 
 INTERRUPTED = 130
 """The shell's code for a command ended by Ctrl-C: 128 + SIGINT."""
+
+
+def draw(drawn: RenderableType) -> None:
+    """A table or panel, as wide as the terminal; plain lines are not broken, so that they can be copied."""
+    out.print(drawn, soft_wrap=False)
 
 
 def emit(value: Any, as_json: bool, render: Callable[[], None]) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.console import Json, emit, merged, out, progress_bars, read_json
+from flows.cli.console import Json, draw, emit, merged, out, progress_bars, read_json
 from flows.cli.local import run_here
 from flows.cli.render import funnel_table, summary
 from infra.settings import Settings, location
@@ -48,7 +48,7 @@ def curate(
     release = published.release
 
     def render() -> None:
-        out.print(funnel_table(family, release.manifest.funnel[family]))
+        draw(funnel_table(family, release.manifest.funnel[family]))
         out.print(
             f"{'published' if published.new else 'published before:'} {release.version}  {release.url}", markup=False
         )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from datasets import load_dataset  # type: ignore[import-untyped]
 
-from flows.cli.console import err, out, progress_bars
+from flows.cli.console import draw, err, out, progress_bars
 from flows.cli.local import run_here
 from flows.cli.render import funnel_table, table, task_panel
 from infra.settings import Settings
@@ -49,10 +49,10 @@ def demo(
             minutes[family] = (time.monotonic() - started) / 60
     release = pipeline.publish(runs, store).release
     for name, steps in release.manifest.funnel.items():
-        out.print(funnel_table(name, steps))
+        draw(funnel_table(name, steps))
     _load_back(release)
     _show_some(release)
-    out.print(table("minutes", ("family", "minutes"), [(family, f"{spent:.1f}") for family, spent in minutes.items()]))
+    draw(table("minutes", ("family", "minutes"), [(family, f"{spent:.1f}") for family, spent in minutes.items()]))
     out.print(
         f"\nnext:\n"
         f"  touchstone show <task id>            a task with every certificate\n"
@@ -72,11 +72,11 @@ def _load_back(release: Release) -> None:
             "parquet", data_files=release.data_files(family), storage_options=release.store.storage_options
         )
         rows += [(family, split, data[split].num_rows, n) for split, n in release.splits(family).items()]
-    out.print(table(f"{release.url} loaded back", ("config", "split", "rows loaded", "rows in the manifest"), rows))
+    draw(table(f"{release.url} loaded back", ("config", "split", "rows loaded", "rows in the manifest"), rows))
 
 
 def _show_some(release: Release, count: int = 3) -> None:
     kept = [row for family in release.manifest.funnel for row in release.rows(family)]
     shown: list[Kept | Rejected] = [*kept[: count - 1], kept[-1], next(iter(release.rejected()))]
     for row in shown:
-        out.print(task_panel(row, list(release.certificates(row.task.task_id))))
+        draw(task_panel(row, list(release.certificates(row.task.task_id))))

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
@@ -20,7 +21,7 @@ _COLOURS = {Outcome.KEEP: "green", Outcome.REJECT: "yellow", Outcome.FAILED: "re
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A plain table; columns after the first are right-aligned where every cell is a number."""
-    drawn = Table(title=title, title_justify="left", title_style="bold")
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for i, column in enumerate(columns):
         numeric = i > 0 and all(isinstance(row[i], int | float) for row in rows)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -35,8 +36,8 @@ def plain(text: str) -> str:
 
 
 def funnel_table(family: str, steps: Sequence[FunnelStep]) -> Table:
-    columns = ("filter", "seen", "kept", "rejected", "failed", "undecided", "tokens", "why not kept")
-    rows = [(s.filter, s.seen, s.kept, s.rejected, s.failed, s.undecided, s.cost, _reasons(s.reasons)) for s in steps]
+    columns = ("filter", "seen", "kept", "rejected", "failed", "undecided", "why not kept")
+    rows = [(s.filter, s.seen, s.kept, s.rejected, s.failed, s.undecided, _reasons(s.reasons)) for s in steps]
     return table(f"funnel of {family}", columns, rows)
 
 
@@ -45,12 +46,12 @@ def task_panel(row: Kept | Rejected, certificates: Sequence[Certificate]) -> Pan
     task = row.task
     body: list[RenderableType] = [
         Text(plain(task.question), style="bold"),
-        Text.assemble("answer    ", (plain(canonical_answer(task.answer)), "green")),
-        Text(f"stratum   {task.stratum}"),
+        Text.assemble("answer     ", (plain(canonical_answer(task.answer)), "green")),
+        Text(f"stratum    {task.stratum}"),
     ]
-    body += [Text(plain(f"evidence  {e.document}: {e.quote}")) for e in task.evidence]
-    body += [Text(plain(f"near miss {miss.answer}: {miss.why}")) for miss in task.near_misses[:3]]
-    body += [Text(f"measured  {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
+    body += [Text(plain(f"evidence   {e.document}: {e.quote}")) for e in task.evidence]
+    body += [Text(plain(f"near miss  {miss.answer}: {miss.why}")) for miss in task.near_misses[:3]]
+    body += [Text(f"measured   {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
     body += [_verdict(c) for c in certificates]
     fate = "kept" if isinstance(row, Kept) else f"{row.outcome} by {row.filter}"
     return Panel(Group(*body), title=f"{task.task_id}  {fate}", title_align="left")
@@ -60,7 +61,7 @@ def _verdict(certificate: Certificate) -> Text:
     because = f": {certificate.reason}" if certificate.reason else ""
     cost = f"  ({certificate.n} samples, {certificate.cost:,} tokens)" if certificate.n else ""
     return Text.assemble(
-        f"{certificate.filter:<10}", (certificate.outcome.value, _COLOURS[certificate.outcome]), because, cost
+        f"{certificate.filter:<11}", (certificate.outcome.value, _COLOURS[certificate.outcome]), because, cost
     )
 
 
@@ -76,4 +77,4 @@ def summary(release: Release) -> dict[str, Any]:
 
 
 def _reasons(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1]))
+    return "\n".join(f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1]))

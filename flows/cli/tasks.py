@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.console import Json, emit, err, out
+from flows.cli.console import Json, draw, emit, err, out
 from flows.cli.render import table, task_panel
 from infra.settings import Settings
 from infra.store import Store
@@ -33,7 +33,7 @@ def show(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> N
     row = opened.find(task_id)
     certificates = list(opened.certificates(task_id))
     value = {**row.model_dump(mode="json"), "certificates": [c.model_dump(mode="json") for c in certificates]}
-    emit(value, as_json, lambda: out.print(task_panel(row, certificates)))
+    emit(value, as_json, lambda: draw(task_panel(row, certificates)))
 
 
 def replay(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> None:
@@ -63,7 +63,7 @@ def grade_cases(
 
     value = [{"text": case.text, "verdict": found.verdict, "reason": found.reason} for case, found in graded]
     columns = ("gold", "text", "verdict", "expected", "reason")
-    emit(value, as_json, lambda: out.print(table(str(cases), columns, [row(c, f) for c, f in graded])))
+    emit(value, as_json, lambda: draw(table(str(cases), columns, [row(c, f) for c, f in graded])))
     if wrong:
         err.print(f"{len(wrong)} of {len(graded)} verdicts are not the expected ones")
         raise typer.Exit(1)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.console import Json, emit, err, out
+from flows.cli.console import Json, draw, emit, err, out
 from flows.cli.render import plain, table
 from infra.settings import Settings
 from pipeline.corpora import World, build_world, describe, load_world
@@ -61,8 +61,8 @@ def _describe(world: World, as_json: bool) -> None:
         for title in ("relations", "sources"):
             rows = about[title]
             columns = list(rows[0]) if rows else []
-            out.print(table(title, columns, [["" if row[c] is None else row[c] for c in columns] for row in rows]))
-        out.print(table("pages by type", ("type", "pages"), list(about["types"].items())))
-        out.print(table("build", ("count", "value"), list(about["report"].items())))
+            draw(table(title, columns, [["" if row[c] is None else row[c] for c in columns] for row in rows]))
+        draw(table("pages by type", ("type", "pages"), list(about["types"].items())))
+        draw(table("build", ("count", "value"), list(about["report"].items())))
 
     emit(about, as_json, render)
