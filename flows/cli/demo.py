@@ -4,7 +4,7 @@ import time
 from typing import Annotated
 
 import typer
-from datasets import load_dataset  # type: ignore[import-untyped]
+from datasets import disable_progress_bars, load_dataset  # type: ignore[import-untyped]
 
 from flows.cli.console import draw, err, out, progress_bars
 from flows.cli.local import run_here
@@ -66,6 +66,7 @@ def demo(
 
 
 def _load_back(release: Release) -> None:
+    disable_progress_bars()
     rows = []
     for family in release.manifest.funnel:
         data = load_dataset(

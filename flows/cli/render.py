@@ -21,7 +21,7 @@ _COLOURS = {Outcome.KEEP: "green", Outcome.REJECT: "yellow", Outcome.FAILED: "re
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A plain table; columns after the first are right-aligned where every cell is a number."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for i, column in enumerate(columns):
         numeric = i > 0 and all(isinstance(row[i], int | float) for row in rows)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
