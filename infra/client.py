@@ -83,7 +83,7 @@ class ModelClient:
     """Calls to one endpoint, inside `async with`. Belongs to the event loop it was entered on."""
 
     def __init__(
-        self, endpoint: Endpoint, journal: Journal | None, concurrency: int = 64, *, timeout_s: float = 600.0
+        self, endpoint: Endpoint, journal: Journal | None, concurrency: int = 128, *, timeout_s: float = 600.0
     ) -> None:
         """Without a journal every call is made. `timeout_s` bounds a call with its retries, from when it is sent."""
         self.endpoint = endpoint

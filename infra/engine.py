@@ -43,7 +43,7 @@ class EngineOptions:
 
     max_model_len: int | None = None
     """Tokens of prompt and completion together; `None` takes the model's own."""
-    max_num_seqs: int = 64
+    max_num_seqs: int = 128
     """Requests decoded at once; more wait in the server."""
     threads: int | None = None
     """CPU only: OpenMP threads; `None` takes every core. Give 1 to each of two servers on two cores."""

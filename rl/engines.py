@@ -19,7 +19,7 @@ from schemas.config import Served
 class Engines:
     """Endpoints by served model, so that two stages on one model start one server. Safe from several threads."""
 
-    def __init__(self, settings: Settings, concurrency: int = 64, up: Mapping[Served, Endpoint] | None = None) -> None:
+    def __init__(self, settings: Settings, concurrency: int = 128, up: Mapping[Served, Endpoint] | None = None) -> None:
         """`up`: endpoints that somebody else keeps."""
         self._settings = settings
         self._concurrency = concurrency

@@ -141,7 +141,7 @@ def solver_name(endpoint: Endpoint) -> str:
 
 @contextlib.contextmanager
 def open_endpoint(
-    served: Served, *, settings: Settings, concurrency: int = 64, unwanted: threading.Event | None = None
+    served: Served, *, settings: Settings, concurrency: int = 128, unwanted: threading.Event | None = None
 ) -> Iterator[Endpoint]:
     """The model, served here for as long as the block runs, or the one at `served.url`.
 
@@ -165,7 +165,7 @@ async def solver_for(
     settings: Settings,
     journal: Journal | None,
     world: World | None = None,
-    concurrency: int = 64,
+    concurrency: int = 128,
 ) -> AsyncIterator[Solver]:
     """One arm on a model that is up; several arms may share an endpoint. `tools` needs the world.
 

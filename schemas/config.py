@@ -104,7 +104,7 @@ class CurateConfig(Options):
     closed_book: Served = MEMORY
     test_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of kept tasks that go to the `test` split."""
-    concurrency: int = Field(default=64, ge=1)
+    concurrency: int = Field(default=128, ge=1)
     """Attempts in flight against a model server."""
 
     @model_validator(mode="before")
