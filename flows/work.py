@@ -49,6 +49,8 @@ class Tasks:
         self._settings, self._engines = settings, engines
 
     async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None:
+        if stage == "generate":
+            self._engines.start(run.config.models)
         up = {}
         if (served := served_for(stage, run, batches)) is not None:
             endpoint = await asyncio.to_thread(self._engines.endpoint, served)

@@ -7,7 +7,7 @@ stopped a run, starting it again with an equal config goes on where it was and e
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -168,14 +168,21 @@ def _enough(run: Run, progress: Progress) -> bool:
 
 
 class Here:
-    """`Work` in this process."""
+    """`Work` in this process. `expect` is told the models of a run whose candidates are still to be made."""
 
-    def __init__(self, world: World | None, open_solver: OpenSolver, progress: Progress = lambda *_: None) -> None:
-        self._world, self._open_solver, self._progress = world, open_solver, progress
+    def __init__(
+        self,
+        world: World | None,
+        open_solver: OpenSolver,
+        progress: Progress = lambda *_: None,
+        expect: Callable[[Iterable[Served]], None] = lambda _: None,
+    ) -> None:
+        self._world, self._open_solver, self._progress, self._expect = world, open_solver, progress, expect
 
     async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None:
         match stage:
             case "generate":
+                self._expect(run.config.models)
                 bar = _Bar(self._progress, stage, sum(len(stages.indices(run, batch)) for batch in batches))
                 make = _generator(run.config, self._world)
                 await _a_few_at_once(batches, lambda b: asyncio.to_thread(stages.generate, run, b, make, bar))

@@ -24,5 +24,5 @@ def run_here(
     """The run of `config`, finished; not yet published."""
     engines.attach(config.models)
     world = pipeline.corpus(config, settings.cache)
-    work = pipeline.Here(world, engines.solver, report)
+    work = pipeline.Here(world, engines.solver, report, engines.start)
     return asyncio.run(pipeline.curate(config, world=world, runs=runs, store=store, work=work, progress=report))

@@ -4,6 +4,7 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -185,3 +186,16 @@ def test_the_options_reach_the_command_line() -> None:
         "--max-num-seqs 7",
     ):
         assert part in command
+
+
+def test_a_start_that_nobody_waits_for_any_more_is_ended(that: Callable[[str], Command], tmp_path: Path) -> None:
+    unwanted = threading.Event()
+    threading.Timer(1.0, unwanted.set).start()
+    started = time.monotonic()
+    with (
+        pytest.raises(EngineDied, match="tiny: its server was ended while it started"),
+        serve(MODEL, cache=tmp_path, command=that("sleeps"), unwanted=unwanted),
+    ):
+        raise AssertionError("a server that sleeps was handed out")
+    assert time.monotonic() - started < 60, "the time allowed to start is 600 s"
+    assert own_children() == []

@@ -44,6 +44,17 @@ def test_an_endpoint_that_somebody_else_keeps_is_used_as_it_is(tmp_path: Path) -
     assert server.attached == 1
 
 
+def test_what_went_wrong_ahead_of_time_is_told_to_who_asks(tmp_path: Path) -> None:
+    server = CountingServer()
+    with running(server) as url, down() as nobody, Engines(settings(tmp_path)) as engines:
+        here, gone = Served(model="echo", url=url), Served(model="echo", url=nobody)
+        engines.start([here, gone])
+        assert engines.endpoint(here).url == url
+        with pytest.raises(ServerDown, match=nobody):
+            engines.endpoint(gone)
+    assert server.attached == 1
+
+
 def test_only_servers_that_somebody_else_runs_are_found_out_about_beforehand(tmp_path: Path) -> None:
     server = CountingServer()
     with running(server) as url, Engines(settings(tmp_path)) as engines:
