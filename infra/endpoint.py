@@ -1,4 +1,4 @@
-"""A model server as its callers see it, everything that can be wrong with one, and `attach` to a server someone else runs."""
+"""A model server as its callers see it, everything that can be wrong with it, and `attach` to one that runs elsewhere."""
 
 import ipaddress
 import time
