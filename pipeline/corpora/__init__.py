@@ -70,9 +70,9 @@ def _place(cache: Path, recipe: dict[str, str]) -> Path:
 def _refuse_other_versions(cache: Path, recipe: dict[str, str]) -> None:
     for path in sorted((cache / "worlds").glob("atlas-*")):
         theirs = (store.header(path) or {}).get("recipe", recipe)
-        for package in sorted(set(recipe) - {_CODE}):
-            if theirs.get(package) != recipe[package]:
+        for package in sorted(set(recipe) & set(theirs) - {_CODE}):
+            if theirs[package] != recipe[package]:
                 raise WorldError(
-                    f"{path}: built from {package} {theirs.get(package)}, but {recipe[package]} is installed; "
+                    f"{path}: built from {package} {theirs[package]}, but {recipe[package]} is installed; "
                     "run `touchstone world build` to build the world anew, or install the version it was built from"
                 )

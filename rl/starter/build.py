@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -79,12 +80,24 @@ class BuildConfig(Options):
 
 
 def build(config: BuildConfig, out: Path, cache: Path, progress: Progress = lambda what, share: None) -> Score:
-    """Make the policy and write it to `out`; gives its last validation score.
+    """Make the policy and write it to `out`; gives its best validation score.
 
-    The folder holds the model, its tokenizer, `build.json` (the config, world and covered titles) and `log.jsonl`.
+    The folder holds the model, its tokenizer, `build.json` (the config, world and covered titles) and `log.jsonl`. They are
+    made in a folder beside it, so that a build that stops half-way leaves an older policy whole.
     """
+    work = out.with_name(f"{out.name}.making")
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    score = _build(config, work, cache, progress)
+    out.mkdir(exist_ok=True)
+    for file in work.iterdir():
+        file.replace(out / file.name)
+    work.rmdir()
+    return score
+
+
+def _build(config: BuildConfig, out: Path, cache: Path, progress: Progress) -> Score:
     torch.set_num_threads(config.threads)
-    out.mkdir(parents=True, exist_ok=True)
     progress("world", 0.0)
     world = load_world(config.world, cache)
     tokenizer = build_tokenizer(

