@@ -22,6 +22,7 @@ from schemas.difficulty import Difficulty
 from schemas.errors import TouchstoneError
 from schemas.row import Candidate, Kept
 from schemas.task import Family, Task
+from schemas.trajectory import Trajectory
 
 ORDER: dict[Family, tuple[str, ...]] = {
     "hard_search": ("generate", "screen", "probe", "measure"),
@@ -110,9 +111,19 @@ async def measure(run: Run, batch: int, solver: Solver, advance: Advance = lambd
     )
     _refuse_outage(solver.name, [m.certificate for m in results])
     rows = [Kept(task=m.task, difficulty=(m.difficulty,)) for m in results]
-    run.write("attempts", batch, ATTEMPTS.pack(t for m in results for t in m.trajectories))
+    run.write("attempts", batch, ATTEMPTS.pack(_settled(t) for m in results for t in m.trajectories))
     run.write("measured", batch, KEPT.pack(rows))
     run.write("certificates/measure", batch, CERTIFICATES.pack(m.certificate for m in results))
+
+
+def _settled(attempt: Trajectory) -> Trajectory:
+    """Without log-probabilities: their last bits depend on what else the engine computed, and equal runs make equal releases.
+
+    The journal has them.
+    """
+    return attempt.model_copy(
+        update={"turns": tuple(turn.model_copy(update={"logprobs": ()}) for turn in attempt.turns)}
+    )
 
 
 def _refuse_outage(solver: str, certificates: Sequence[Certificate]) -> None:

@@ -45,7 +45,9 @@ class CoinModel:
             return {"text": canonical_answer(task.answer) if coin < self._right else f"nothing, {seed}"}
 
         said = await self._journal.once(key, {}, call)
-        turn = Turn(prompt_tokens=10, text=said["text"], version="1", call_id=key)
+        # The last bits of an engine's log-probabilities depend on what else it computes.
+        logprobs = (-0.7 + random.SystemRandom().uniform(-1e-6, 1e-6),)
+        turn = Turn(prompt_tokens=10, output_ids=(7,), logprobs=logprobs, text=said["text"], version="1", call_id=key)
         return Trajectory(
             task_id=task.task_id,
             solver=self.name,
