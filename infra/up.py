@@ -154,6 +154,8 @@ async def _ensure_automation(description: str) -> None:
 
 def main() -> None:
     console = Console()
+    for sign in (signal.SIGINT, signal.SIGTERM):  # also where the shell that started this ignores interrupts
+        signal.signal(sign, signal.default_int_handler)
     try:
         up(console)
     except KeyboardInterrupt:

@@ -40,7 +40,8 @@ def free_port() -> int:
 
 
 @pytest.mark.timeout(400)
-def test_up_deploys_everything_and_ctrl_c_stops_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_up_deploys_everything_and_an_interrupt_stops_it(tmp_path: Path, end: signal.Signals) -> None:
     port = free_port()
     up = started(tmp_path, port)
     assert up.stdout is not None
@@ -58,7 +59,7 @@ def test_up_deploys_everything_and_ctrl_c_stops_it(tmp_path: Path) -> None:
         text=True,
         timeout=120,
     )
-    up.send_signal(signal.SIGINT)
+    up.send_signal(end)
     rest = up.communicate(timeout=60)[0]
     assert "curate/hard-search" in listed.stdout, "".join(said) + listed.stderr
     assert "curate/math" in listed.stdout
