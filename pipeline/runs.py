@@ -16,11 +16,12 @@ from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
+from pydantic import ValidationError
 
 from infra.store import explained
 from schemas.arrow import SCHEMA_VERSION, Table
 from schemas.base import Record, canonical_json, content_hash
-from schemas.config import CurateConfig
+from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
 from schemas.world import Source
 
@@ -69,9 +70,8 @@ class Run:
                 path, CurateConfig.model_validate(described["config"]), Origin.model_validate(described["origin"])
             )
         except (OSError, ValueError, KeyError) as error:
-            raise RunError(
-                f"{path}: is no run of this version ({error}); start one with `touchstone curate`"
-            ) from error
+            why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
+            raise RunError(f"{path}: is no run of this version ({why}); start one with `touchstone curate`") from error
 
     @property
     def journal(self) -> Path:

@@ -1,5 +1,6 @@
 """A run's folder holds complete files or none, and one process works in it at a time."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -129,3 +130,12 @@ def test_one_run_is_measured_by_one_solver(run):
     assert Run.open(run.path).solvers == {"closed_book": "memory@1", "tools": "starter@1"}
     with pytest.raises(RunError, match="measured with starter@1, and starter@2 is served now"):
         run.use_solver("tools", "starter@2")
+
+
+def test_a_run_with_a_setting_that_no_longer_exists_is_refused_in_one_line(run):
+    described = json.loads((run.path / "run.json").read_text())
+    described["config"]["old"] = 1
+    (run.path / "run.json").write_text(json.dumps(described))
+    with pytest.raises(RunError, match="old") as caught:
+        Run.open(run.path)
+    assert "\n" not in str(caught.value)
