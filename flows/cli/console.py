@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 
-from schemas.base import unique_keys
+from schemas.base import canonical_json, unique_keys
 from schemas.config import describe_errors
 from schemas.errors import TouchstoneError
 
@@ -78,6 +78,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file a user names. Raises `TouchstoneError` where there is none."""
     try:
         value = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=unique_keys)
+        canonical_json(value).encode()  # refuses NaN and half a surrogate pair, which Python's reader lets through
     except (OSError, ValueError, RecursionError) as error:
         raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
     if not isinstance(value, dict):
