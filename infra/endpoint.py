@@ -14,6 +14,7 @@ from schemas.base import content_hash
 from schemas.errors import TouchstoneError
 
 _MAX_LIST_BYTES = 1 << 20
+_NAMES_TOLD = 10
 
 
 class ModelError(TouchstoneError):
@@ -95,7 +96,9 @@ def attach(url: str, model: str, api_key: str = "", *, timeout_s: float = 10.0) 
         raise NotAModelServer(f"{url!r}: is no http address; give one such as http://127.0.0.1:8000/v1")
     served = {card.id: card for card in list_models(url, api_key, timeout_s=timeout_s)}
     if model not in served:
-        raise UnknownModel(f"{model}: {url} serves {', '.join(sorted(served)) or 'no model'}; name one of these")
+        names = ", ".join(sorted(served)[:_NAMES_TOLD]) or "no model"
+        more = f" and {len(served) - _NAMES_TOLD} more" if len(served) > _NAMES_TOLD else ""
+        raise UnknownModel(f"{model}: {url} serves {names}{more}; name one of these")
     card = served[model]
     return Endpoint(
         url=url,

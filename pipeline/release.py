@@ -140,10 +140,12 @@ class Release:
 
     def _read(self, shard: Shard, task_id: str | None = None) -> Iterator[Any]:
         """The records of a shard, or those of one task. Raises `BrokenRelease`."""
+        # A shell hands over any bytes; Arrow takes text alone.
+        asked = None if task_id is None else task_id.encode(errors="replace").decode()
         with _opened(self.store, shard) as file:
             for batch in file.iter_batches(ROWS_AT_ONCE):
                 rows = pa.Table.from_batches([batch])
-                wanted = rows if task_id is None else rows.filter(pc.equal(rows["task_id"], task_id))
+                wanted = rows if asked is None else rows.filter(pc.equal(rows["task_id"], asked))
                 yield from _table(shard).unpack(wanted)
 
 

@@ -2,22 +2,37 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.segment import Segment
 
-from schemas.base import unique_keys
+from schemas.base import canonical_json, unique_keys
 from schemas.config import describe_errors
 from schemas.errors import TouchstoneError
 
-out = Console(soft_wrap=True)
-err = Console(stderr=True, soft_wrap=True)
+_OBEYED = {code: "\ufffd" for code in (*range(32), *range(127, 160), 0x2028, 0x2029) if chr(code) not in "\n\t"}
+
+
+class _Screen(Console):
+    """Prints text as text: no markup, no emoji codes (`s3:x: ...` is none), no escape sequence that a terminal would obey."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=segment.text.translate(_OBEYED))
+
+
+out = _Screen()
+err = _Screen(stderr=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines instead of text.")]
 
@@ -33,7 +48,7 @@ def draw(drawn: RenderableType) -> None:
 def emit(value: Any, as_json: bool, render: Callable[[], None]) -> None:
     """The result of a command: `value` as JSON, or what `render` prints."""
     if as_json:
-        print(json.dumps(value, ensure_ascii=False, indent=2))
+        print(json.dumps(value, ensure_ascii=False, indent=2), flush=True)
     else:
         render()
 
@@ -63,6 +78,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file a user names. Raises `TouchstoneError` where there is none."""
     try:
         value = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=unique_keys)
+        canonical_json(value).encode()  # refuses NaN and half a surrogate pair, which Python's reader lets through
     except (OSError, ValueError, RecursionError) as error:
         raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
     if not isinstance(value, dict):
@@ -87,12 +103,16 @@ def run(command: Callable[[], None]) -> None:
         _fail(str(error))
     except ValidationError as error:
         _fail(describe_errors(error))
-    except KeyboardInterrupt:
+    except OSError as error:
+        _fail(f"{error}; correct that, then run the same command again")
+    except (KeyboardInterrupt, SystemExit) as end:
+        # Typer makes the one into the other.
+        if isinstance(end, SystemExit) and end.code != INTERRUPTED:
+            raise
         err.print("interrupted; what is done is kept, and the same command goes on from there")
         sys.exit(INTERRUPTED)
 
 
 def _fail(message: str) -> None:
-    # Not markup: a message may quote a file or a model.
-    err.print(f"error: {message}", style="red", markup=False, highlight=False)
+    err.print(f"error: {message}", style="red", highlight=False)
     sys.exit(1)

@@ -49,9 +49,7 @@ def curate(
 
     def render() -> None:
         draw(funnel_table(family, release.manifest.funnel[family]))
-        out.print(
-            f"{'published' if published.new else 'published before:'} {release.version}  {release.url}", markup=False
-        )
-        out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")', markup=False)
+        out.print(f"{'published' if published.new else 'published before:'} {release.version}  {release.url}")
+        out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")')
 
     emit(summary(release), as_json, render)

@@ -60,7 +60,6 @@ def demo(
         f"  touchstone curate hard_search --candidates 500 --seed 1\n"
         f"  make up                              then: prefect deployment run curate/hard-search --watch\n"
         f'  python -c "from datasets import load_dataset; print(load_dataset({release.url!r}, {FAMILIES[0]!r}))"',
-        markup=False,
         highlight=False,
     )
 

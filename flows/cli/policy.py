@@ -44,5 +44,5 @@ def build(
     emit(
         {"folder": str(target), "pass_at_1": score.rate, "n": score.n},
         as_json,
-        lambda: out.print(f"{target}: validation pass@1 {score.rate:.2f} of {score.n} attempts", markup=False),
+        lambda: out.print(f"{target}: validation pass@1 {score.rate:.2f} of {score.n} attempts"),
     )

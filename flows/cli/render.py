@@ -1,6 +1,5 @@
-"""How records look in a terminal. Text from models, pages and questions is never read as markup."""
+"""How records look in a terminal."""
 
-import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,13 +25,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
         numeric = i > 0 and all(isinstance(row[i], int | float) for row in rows)
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else plain(str(cell))) for cell in row))
+        drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     return drawn
-
-
-def plain(text: str) -> str:
-    """Text without control characters, which a terminal would obey: escapes, returns and the like become "�"."""
-    return "".join("�" if unicodedata.category(c) in {"Cc", "Zl", "Zp"} and c not in "\n\t" else c for c in text)
 
 
 def funnel_table(family: str, steps: Sequence[FunnelStep]) -> Table:
@@ -45,16 +39,16 @@ def task_panel(row: Kept | Rejected, certificates: Sequence[Certificate]) -> Pan
     """A task with its gold, where it comes from, what was measured, and every filter's verdict."""
     task = row.task
     body: list[RenderableType] = [
-        Text(plain(task.question), style="bold"),
-        Text.assemble("answer     ", (plain(canonical_answer(task.answer)), "green")),
+        Text(task.question, style="bold"),
+        Text.assemble("answer     ", (canonical_answer(task.answer), "green")),
         Text(f"stratum    {task.stratum}"),
     ]
-    body += [Text(plain(f"evidence   {e.document}: {e.quote}")) for e in task.evidence]
-    body += [Text(plain(f"near miss  {miss.answer}: {miss.why}")) for miss in task.near_misses[:3]]
+    body += [Text(f"evidence   {e.document}: {e.quote}") for e in task.evidence]
+    body += [Text(f"near miss  {miss.answer}: {miss.why}") for miss in task.near_misses[:3]]
     body += [Text(f"measured   {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
     body += [_verdict(c) for c in certificates]
     fate = "kept" if isinstance(row, Kept) else f"{row.outcome} by {row.filter}"
-    return Panel(Group(*body), title=f"{task.task_id}  {fate}", title_align="left")
+    return Panel(Group(*body), title=Text(f"{task.task_id}  {fate}"), title_align="left")
 
 
 def _verdict(certificate: Certificate) -> Text:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Json, draw, emit, err, out
-from flows.cli.render import plain, table
+from flows.cli.render import table
 from infra.settings import Settings
 from pipeline.corpora import World, build_world, describe, load_world
 from pipeline.corpora import page as find_page
@@ -47,8 +47,8 @@ def show(
 
 def _show_page(document: Document, as_json: bool) -> None:
     def render() -> None:
-        out.print(plain(document.title), style="bold", markup=False)
-        out.print(plain(document.text), markup=False, highlight=False)
+        out.print(document.title, style="bold")
+        out.print(document.text, highlight=False)
 
     emit(document.model_dump(mode="json"), as_json, render)
 
@@ -57,7 +57,7 @@ def _describe(world: World, as_json: bool) -> None:
     about = describe(world)
 
     def render() -> None:
-        out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts", markup=False)
+        out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts")
         for title in ("relations", "sources"):
             rows = about[title]
             columns = list(rows[0]) if rows else []

@@ -101,6 +101,13 @@ def test_a_config_key_that_is_written_twice_is_refused(tmp_path: Path, capsys: p
     assert "the key 'n' is written twice" in said
 
 
+@pytest.mark.parametrize("text", [b'{"\\ud800": 1}', b'{"test_share": NaN}'])
+def test_a_config_that_is_no_json_to_others_is_refused(
+    text: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "c.json: cannot be read as JSON" in refusal_of_config(text, tmp_path, capsys)
+
+
 def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The config is read as far as its bad value, the cases to their verdict."""
     assert "seed='x'" in refusal_of_config(b'\xef\xbb\xbf{"seed": "x"}', tmp_path, capsys)

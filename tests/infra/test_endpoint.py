@@ -91,6 +91,12 @@ def test_an_unknown_model_is_told_what_there_is() -> None:
         attach(url, "c")
 
 
+def test_a_server_of_many_models_is_told_in_a_line() -> None:
+    body = json.dumps({"data": [{"id": f"m{i:03}"} for i in range(300)]}).encode()
+    with running(SayingServer(body)) as url, pytest.raises(UnknownModel, match=r"m008, m009 and 290 more; name one"):
+        attach(url, "c")
+
+
 @pytest.mark.parametrize(
     "url", ["", "localhost:8000", "ftp://host/v1", "http://", "http:///v1", "http://[/v1", "http://a:b/"]
 )

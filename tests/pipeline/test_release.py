@@ -104,6 +104,8 @@ def test_a_loaded_release_is_what_was_published(store):
     assert release.find(task(200).task_id).reason == "relative_time"
     with pytest.raises(ReleaseError, match="no task of release"):
         release.find("0123456789abcdef")
+    with pytest.raises(ReleaseError, match="no task of release"):
+        release.find("bytes that are no text: \udcff")
 
 
 @pytest.mark.parametrize("streaming", [False, True])
