@@ -54,7 +54,7 @@ class SequentialTest(Options):
     p1: float = Field(default=0.30, gt=0, lt=1)
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     beta: float = Field(default=0.05, gt=0, lt=0.5)
-    limit: int = Field(default=32, ge=1)
+    limit: int = Field(default=32, ge=1, le=10**4)
 
     @model_validator(mode="after")
     def _hypotheses_apart(self) -> "SequentialTest":
@@ -85,15 +85,15 @@ class CurateConfig(Options):
     """One curation run. Equal configs make equal candidates."""
 
     family: Family
-    candidates: int | None = Field(default=None, ge=1)
+    candidates: int | None = Field(default=None, ge=1, le=10**9)
     """Candidates to generate; 300 where neither this nor `accept` is given."""
-    accept: int | None = Field(default=None, ge=1)
+    accept: int | None = Field(default=None, ge=1, le=10**9)
     """Go on, batch by batch, until this many tasks are kept."""
-    tries: int = Field(default=100, ge=1)
+    tries: int = Field(default=100, ge=1, le=10**6)
     """With `accept`: give up after this many candidates for each task asked for."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     world: str = "atlas"
-    batch: int = Field(default=200, ge=1)
+    batch: int = Field(default=200, ge=1, le=10**6)
     """Candidates a batch stage handles at once."""
     hard_search: HardSearchConfig = HardSearchConfig()
     math: MathConfig = MathConfig()
@@ -104,7 +104,7 @@ class CurateConfig(Options):
     closed_book: Served = MEMORY
     test_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of kept tasks that go to the `test` split."""
-    concurrency: int = Field(default=128, ge=1)
+    concurrency: int = Field(default=128, ge=1, le=4096)
     """Attempts in flight against a model server."""
 
     @model_validator(mode="before")

@@ -56,3 +56,10 @@ def test_long_values_and_long_lists_of_errors_are_cut() -> None:
     said = refusal(family="x" * 1000, seed=-1, batch=0, tries=0, concurrency=0, test_share=2, candidates=0)
     assert len(said.splitlines()) == 6 and said.endswith("and 2 more")
     assert max(map(len, said.splitlines())) < 200
+
+
+@pytest.mark.parametrize("field", ["candidates", "accept", "batch", "concurrency", "seed", "tries"])
+def test_no_number_is_without_an_end(field: str) -> None:
+    """A seed goes into a 64-bit column, a concurrency into a server's memory."""
+    with pytest.raises(ValidationError, match=field):
+        CurateConfig.model_validate({"family": "math", field: 10**30})
