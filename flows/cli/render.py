@@ -40,12 +40,12 @@ def task_panel(row: Kept | Rejected, certificates: Sequence[Certificate]) -> Pan
     task = row.task
     body: list[RenderableType] = [
         Text(task.question, style="bold"),
-        Text.assemble("answer     ", (canonical_answer(task.answer), "green")),
-        Text(f"stratum    {task.stratum}"),
+        Text.assemble("answer      ", (canonical_answer(task.answer), "green")),
+        Text(f"stratum     {task.stratum}"),
     ]
-    body += [Text(f"evidence   {e.document}: {e.quote}") for e in task.evidence]
-    body += [Text(f"near miss  {miss.answer}: {miss.why}") for miss in task.near_misses[:3]]
-    body += [Text(f"measured   {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
+    body += [Text(f"evidence    {e.document}: {e.quote}") for e in task.evidence]
+    body += [Text(f"near miss   {miss.answer}: {miss.why}") for miss in task.near_misses[:3]]
+    body += [Text(f"measured    {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
     body += [_verdict(c) for c in certificates]
     fate = "kept" if isinstance(row, Kept) else f"{row.outcome} by {row.filter}"
     return Panel(Group(*body), title=Text(f"{task.task_id}  {fate}"), title_align="left")
@@ -55,7 +55,7 @@ def _verdict(certificate: Certificate) -> Text:
     because = f": {certificate.reason}" if certificate.reason else ""
     cost = f"  ({certificate.n} samples, {certificate.cost:,} tokens)" if certificate.n else ""
     return Text.assemble(
-        f"{certificate.filter:<11}", (certificate.outcome.value, _COLOURS[certificate.outcome]), because, cost
+        f"{certificate.filter:<12}", (certificate.outcome.value, _COLOURS[certificate.outcome]), because, cost
     )
 
 

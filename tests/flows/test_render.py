@@ -4,6 +4,7 @@ import pytest
 
 from flows.cli.console import draw
 from flows.cli.render import funnel_table, task_panel
+from schemas.certificate import Certificate, Outcome
 from schemas.manifest import FunnelStep
 from schemas.row import Kept
 from tests.pipeline.tasks import math_task
@@ -17,8 +18,11 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_a_long_question_is_shown_whole(capsys: pytest.CaptureFixture[str]) -> None:
     question = " ".join(f"word{i}" for i in range(60))
-    draw(task_panel(Kept(task=math_task(question), difficulty=()), []))
-    assert question in shown(capsys)
+    certificate = Certificate(task_id="0", filter="closed_book", version="1", outcome=Outcome.KEEP)
+    draw(task_panel(Kept(task=math_task(question), difficulty=()), [certificate]))
+    text = shown(capsys)
+    assert question in text
+    assert "closed_book keep" in text
 
 
 def test_the_reasons_of_a_filter_keep_their_names(capsys: pytest.CaptureFixture[str]) -> None:
