@@ -200,11 +200,12 @@ def load(path: str | Path, verify: bool = True) -> Release:
 
 
 def resolve(store: Store, name: str) -> str:
-    """The URL of a release given as path, URL, version, or `latest`."""
+    """The URL of a release given as path, URL, version, or `latest`; of a store's path or URL its latest."""
     if name == "latest":
         name = latest(store)
     elif "/" in name or os.path.isdir(name):
-        return name
+        there = Store(name)
+        return resolve(there, "latest") if pointers.last(there) and not there.exists(MANIFEST) else name
     if not re.fullmatch(pointers.NAME, name) or not store.exists(f"releases/{name}/{MANIFEST}"):
         raise ReleaseError(
             f"{name}: no release of {store.root}; `latest`, a version under releases/ or a path are known"

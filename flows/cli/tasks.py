@@ -17,7 +17,12 @@ from pipeline.grading.cases import Case, read_cases
 from schemas.answer import canonical_answer
 
 TaskId = Annotated[str, typer.Argument(help="A task id, as in a release's `task_id` column.", show_default=False)]
-Where = Annotated[str, typer.Option("--release", help="A release: folder, s3:// address, version, or `latest`.")]
+Where = Annotated[
+    str,
+    typer.Option(
+        "--release", help="A release or what `curate --out` named: folder, s3:// address; or a version, `latest`."
+    ),
+]
 
 
 def _open(name: str) -> releases.Release:

@@ -58,9 +58,9 @@ def _describe(world: World, as_json: bool) -> None:
 
     def render() -> None:
         out.print(f"{about['name']}  {about['hash']}  {about['pages']:,} pages  {about['facts']:,} facts")
-        for title in ("relations", "sources"):
+        for title in (name for name in ("relations", "sources") if about[name]):
             rows = about[title]
-            columns = list(rows[0]) if rows else []
+            columns = list(rows[0])
             draw(table(title, columns, [["" if row[c] is None else row[c] for c in columns] for row in rows]))
         draw(table("pages by type", ("type", "pages"), list(about["types"].items())))
         draw(table("build", ("count", "value"), list(about["report"].items())))

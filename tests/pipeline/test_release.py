@@ -343,6 +343,8 @@ def test_latest_is_the_last_published_and_skips_what_is_not_whole(disk):
         Path(disk.root, "releases", f"v{i}", MANIFEST).unlink()
     assert latest(disk) == "v4"
     assert resolve(disk, "latest") == f"{disk.root}/releases/v4"
+    assert resolve(Store("/nowhere/else"), disk.root) == f"{disk.root}/releases/v4"
+    assert resolve(disk, f"{disk.root}/releases/v1") == f"{disk.root}/releases/v1"
 
 
 def test_a_release_is_found_by_path_url_version_or_latest(store):

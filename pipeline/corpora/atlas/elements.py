@@ -40,7 +40,8 @@ def elements(draft: Draft) -> None:
         _phases(draft, key, phases.get(row["atomic_number"], []), source)
         if row["lattice_structure"] in _LATTICES:
             lattice = _LATTICES[row["lattice_structure"]]
-            draft.fact(key, "lattice", _shape(draft, "crystal structure", f"{lattice} lattice", "a"), source)
+            article = "an" if lattice.startswith("o") else "a"
+            draft.fact(key, "lattice", _shape(draft, "crystal structure", f"{lattice} lattice", article), source)
         if row["goldschmidt_class"] and row["goldschmidt_class"] != "synthetic":
             family = row["goldschmidt_class"].replace("litophile", "lithophile")
             draft.fact(key, "goldschmidt", _shape(draft, "Goldschmidt class", f"{family} elements", "the"), source)

@@ -32,7 +32,7 @@ def _number(name: str, subject: str, unit: str | None, sentence: str, clue: str,
 
 # fmt: off
 _COUNTRY = (
-    _names("continent", "country -> continent", "{s} is in {o}.", "is in {o}", shared="is in the same continent as {s}"),
+    _names("continent", "country -> continent", "{s} is in {o}.", "is in {o}", shared="is on the same continent as {s}"),
     _names("region", "country -> region", "{s} lies in the region of {o}.", "lies in {o}",
            shared="lies in the same region as {s}"),
     _names("capital", "country -> capital city", "the capital of {s} is {o}.", "has {o} as its capital"),

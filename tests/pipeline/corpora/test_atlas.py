@@ -190,6 +190,12 @@ def test_a_majority_religion_needs_a_clear_majority_of_the_first_entry() -> None
     assert majority_religion("none 72%, Christian 9%") is None
 
 
+def test_names_with_an_article_have_the_right_one() -> None:
+    articled = [e.name for e in atlas().entities.values() if e.name.startswith(("a ", "an "))]
+    assert {"an orthorhombic lattice", "a hexagonal lattice"} <= set(articled)
+    assert [name for name in articled if name.startswith("an ") != (name.split()[1][0] in "aeio")] == []
+
+
 def test_summer_time_is_not_taken_for_standard_time() -> None:
     """The Factbook gives Canberra UTC+11 and Santiago UTC-3, both "during summer", and Khartoum the offset it left in 2017."""
     assert (standard_offset("Australia/Sydney"), standard_offset("America/Santiago")) == (10.0, -4.0)

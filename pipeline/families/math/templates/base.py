@@ -17,8 +17,9 @@ Parameters = dict[str, Any]
 class Template:
     """One kind of problem.
 
-    `solve` and `resolve` find the gold in ways that share no step. `work` writes one line a step, the last one reaching the
-    answer; its length is the number of hops. `slips` are the answers that a typical mistake gives, never a right one.
+    `ask` has two wordings or more. `solve` and `resolve` find the gold in ways that share no step. `work` writes one line a
+    step, the last one reaching the answer; its length is the number of hops. `slips` are the answers that a typical mistake
+    gives, never a right one.
     """
 
     name: str
