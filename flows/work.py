@@ -15,7 +15,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from infra.endpoint import Endpoint, always_up
 from infra.settings import Settings
-from pipeline.curate import Here, corpus, served_for
+from pipeline.curate import Here, ahead, corpus, served_for
 from pipeline.runs import Run
 from rl.engines import Engines
 from schemas.config import Served
@@ -49,8 +49,7 @@ class Tasks:
         self._settings, self._engines = settings, engines
 
     async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None:
-        if stage == "generate":
-            self._engines.start(run.config.models)
+        self._engines.start(ahead(stage, run))
         up = {}
         if (served := served_for(stage, run, batches)) is not None:
             endpoint = await asyncio.to_thread(self._engines.endpoint, served)

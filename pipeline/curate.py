@@ -133,6 +133,11 @@ def served_for(stage: str, run: Run, batches: Sequence[int]) -> Served | None:
     return run.config.closed_book if stage == "probe" else run.config.resolved_solver()
 
 
+def ahead(stage: str, run: Run) -> tuple[Served, ...]:
+    """The models that may start while a stage works: all of the run's while its candidates are made."""
+    return run.config.models if stage == "generate" else ()
+
+
 def start(config: CurateConfig, world: World | None, runs: Path) -> Run:
     """The run of this config on this world and this version of the filters, new or as it was left."""
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
@@ -168,7 +173,7 @@ def _enough(run: Run, progress: Progress) -> bool:
 
 
 class Here:
-    """`Work` in this process. `expect` is told the models of a run whose candidates are still to be made."""
+    """`Work` in this process. `expect` is told which models are asked `ahead`."""
 
     def __init__(
         self,
@@ -180,9 +185,9 @@ class Here:
         self._world, self._open_solver, self._progress, self._expect = world, open_solver, progress, expect
 
     async def __call__(self, stage: str, run: Run, batches: Sequence[int]) -> None:
+        self._expect(ahead(stage, run))
         match stage:
             case "generate":
-                self._expect(run.config.models)
                 bar = _Bar(self._progress, stage, sum(len(stages.indices(run, batch)) for batch in batches))
                 make = _generator(run.config, self._world)
                 await _a_few_at_once(batches, lambda b: asyncio.to_thread(stages.generate, run, b, make, bar))

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from pipeline import pointers
 from pipeline.card import card
 from schemas.arrow import ATTEMPTS, CERTIFICATES, KEPT, REJECTED, SCHEMA_VERSION, SchemaError, Table
 from schemas.base import content_hash
-from schemas.certificate import Certificate
+from schemas.certificate import Certificate, Outcome
 from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
 from schemas.manifest import FunnelStep, Manifest, Shard, StratumCounts
@@ -197,6 +197,19 @@ def load(path: str | Path, verify: bool = True) -> Release:
     if problems := list(_problems(release)) if verify else []:
         raise BrokenRelease(store.root, problems)
     return release
+
+
+def own(row: Kept | Rejected, certificates: Iterable[Certificate]) -> list[Certificate]:
+    """The verdicts this row got, one a filter: equal candidates share a task id, and so the list."""
+    fate = (row.filter, row.outcome) if isinstance(row, Rejected) else None
+    found: dict[str, Certificate] = {}
+    for certificate in certificates:
+        if fate and certificate.filter == fate[0]:
+            if certificate.outcome is fate[1]:
+                return [*found.values(), certificate]
+        elif certificate.outcome is Outcome.KEEP:
+            found.setdefault(certificate.filter, certificate)
+    return list(found.values())
 
 
 def resolve(store: Store, name: str) -> str:

@@ -12,7 +12,7 @@ from flows.cli.render import funnel_table, table, task_panel
 from infra.settings import Settings
 from infra.store import Store
 from pipeline import curate as pipeline
-from pipeline.release import Release
+from pipeline.release import Release, own
 from rl.engines import Engines
 from schemas.config import CurateConfig
 from schemas.row import Kept, Rejected
@@ -79,4 +79,4 @@ def _show_some(release: Release, count: int = 3) -> None:
     kept = [row for family in release.manifest.funnel for row in release.rows(family)]
     shown: list[Kept | Rejected] = [*kept[: count - 1], kept[-1], next(iter(release.rejected()))]
     for row in shown:
-        draw(task_panel(row, list(release.certificates(row.task.task_id))))
+        draw(task_panel(row, own(row, release.certificates(row.task.task_id))))

@@ -46,22 +46,9 @@ def task_panel(row: Kept | Rejected, certificates: Sequence[Certificate]) -> Pan
     body += [Text(f"evidence    {e.document}: {e.quote}") for e in task.evidence]
     body += [Text(f"near miss   {miss.answer}: {miss.why}") for miss in task.near_misses[:3]]
     body += [Text(f"measured    {d.correct} of {d.n} right, arm {d.arm}, {d.solver}") for d in row.difficulty]
-    body += [_verdict(c) for c in own(row, certificates)]
+    body += [_verdict(c) for c in certificates]
     fate = "kept" if isinstance(row, Kept) else f"{row.outcome} by {row.filter}"
     return Panel(Group(*body), title=Text(f"{task.task_id}  {fate}"), title_align="left")
-
-
-def own(row: Kept | Rejected, certificates: Sequence[Certificate]) -> list[Certificate]:
-    """The verdicts this row got, one a filter: equal candidates share a task id, and so the list."""
-    fate = (row.filter, row.outcome) if isinstance(row, Rejected) else None
-    found: dict[str, Certificate] = {}
-    for certificate in certificates:
-        if fate and certificate.filter == fate[0]:
-            if certificate.outcome is fate[1]:
-                return [*found.values(), certificate]
-        elif certificate.outcome is Outcome.KEEP:
-            found.setdefault(certificate.filter, certificate)
-    return list(found.values())
 
 
 def _verdict(certificate: Certificate) -> Text:

@@ -30,13 +30,13 @@ def _open(name: str) -> releases.Release:
 
 
 def show(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> None:
-    """One task, kept or rejected, with its evidence, difficulty and every certificate.
+    """One task, kept or rejected, with its evidence, difficulty and every filter's certificate.
 
     Example: `touchstone show 0f3a9c1d2b4e5f60 --release latest`
     """
     opened = _open(release)
     row = opened.find(task_id)
-    certificates = list(opened.certificates(task_id))
+    certificates = releases.own(row, opened.certificates(task_id))
     value = {**row.model_dump(mode="json"), "certificates": [c.model_dump(mode="json") for c in certificates]}
     emit(value, as_json, lambda: draw(task_panel(row, certificates)))
 

@@ -3,10 +3,10 @@
 import pytest
 
 from flows.cli.console import draw
-from flows.cli.render import funnel_table, own, task_panel
+from flows.cli.render import funnel_table, task_panel
 from schemas.certificate import Certificate, Outcome
 from schemas.manifest import FunnelStep
-from schemas.row import Kept, Rejected
+from schemas.row import Kept
 from tests.pipeline.tasks import math_task
 
 
@@ -31,16 +31,3 @@ def test_the_reasons_of_a_filter_keep_their_names(capsys: pytest.CaptureFixture[
     draw(funnel_table("math", [step]))
     text = shown(capsys)
     assert "closed_book" in text and "too_hard_for_solver 78" in text and "unanchored_superlative 2" in text
-
-
-def test_a_row_is_shown_with_its_own_verdicts_where_an_equal_candidate_shares_its_id() -> None:
-    def verdict(filter: str, outcome: Outcome = Outcome.KEEP) -> Certificate:
-        return Certificate(task_id="0", filter=filter, version="1", outcome=outcome)
-
-    first, second, form = verdict("duplicates"), verdict("duplicates", Outcome.REJECT), verdict("form")
-    ledger, task = [first, second, form], math_task("What is 6 times 7?")
-    assert own(Kept(task=task, difficulty=()), ledger) == [first, form]
-    fallen = Rejected(task=task, difficulty=(), filter="duplicates", outcome=Outcome.REJECT, reason="duplicate")
-    assert own(fallen, ledger) == [second]
-    unread = Rejected(task=task, difficulty=(), filter="form", outcome=Outcome.REJECT, reason="prose_gold")
-    assert own(unread, [first, verdict("form", Outcome.REJECT)]) == [first, verdict("form", Outcome.REJECT)]

@@ -23,13 +23,14 @@ from pipeline.replay import ReplayError, replay
 from pipeline.runs import Run, RunError
 from pipeline.solver import SolverDown
 from schemas.certificate import Outcome
-from schemas.config import CurateConfig
+from schemas.config import CurateConfig, Served
 from schemas.row import Kept
 from tests.pipeline.runs import CONFIG, calls, coins, opened
 from tests.pipeline.test_release import kept
 from tests.worlds import toy_world
 
 WORLD = toy_world()
+MATH = CurateConfig(family="math", candidates=40, seed=1)
 
 
 def go(folder: Path, config: CurateConfig = CONFIG, **coin: object) -> Run:
@@ -244,6 +245,29 @@ def test_accept_gives_up_at_its_cap_and_publishes_what_there_is(tmp_path):
     run = go(tmp_path, config)
     assert assemble.finished(run) == [0]
     assert out(tmp_path, run).release.manifest.funnel["hard_search"][0].seen == 10
+
+
+def test_models_are_expected_once_while_candidates_are_made_and_not_when_a_run_goes_on(tmp_path):
+    expected: list[Served] = []
+    for _ in range(2):
+        work = Here(None, coins(tmp_path / "log"), expect=expected.extend)
+        store = Store(str(tmp_path / "store"))
+        asyncio.run(curate(MATH, world=None, runs=tmp_path / "runs", store=store, work=work))
+    assert expected == list(MATH.models)
+
+
+def test_math_is_measured_before_it_is_probed(tmp_path):
+    """Nothing is asked bare that Pass@N rejects; what is kept has both difficulties, the bare one first."""
+    work = Here(None, coins(tmp_path / "log", solver=0.3))
+    store = Store(str(tmp_path / "store"))
+    run = asyncio.run(curate(MATH, world=None, runs=tmp_path / "runs", store=store, work=work))
+    assert opened(tmp_path / "log") == ["reasoning", "no_reasoning"]
+    steps = {step.filter: step for step in assemble.funnel(run, [0])}
+    assert list(steps)[-2:] == ["pass_at_n", "closed_book"]
+    assert 0 < steps["closed_book"].seen == steps["pass_at_n"].kept < steps["pass_at_n"].seen
+    assert {tuple(d.arm for d in row.difficulty) for row in assemble.kept(run, 0)} == {("no_reasoning", "reasoning")}
+    hard = [row for row in assemble.rejected(run, 0) if row.filter == "pass_at_n"]
+    assert {tuple(d.arm for d in row.difficulty) for row in hard} == {("reasoning",)}
 
 
 def test_a_task_waits_for_a_solver_only_once(first, tmp_path):

@@ -20,6 +20,7 @@ from pipeline.release import (
     ReleaseExists,
     latest,
     load,
+    own,
     publish,
     resolve,
 )
@@ -405,3 +406,16 @@ def test_a_key_with_other_content_is_never_replaced(disk):
     Path(release.url, MANIFEST).unlink()
     with pytest.raises(KeyExists, match="other content"):
         publish(disk, [part(train=6)], version="v1")
+
+
+def test_a_row_has_its_own_verdicts_where_an_equal_candidate_shares_its_id() -> None:
+    def verdict(filter: str, outcome: Outcome = Outcome.KEEP) -> Certificate:
+        return Certificate(task_id="0", filter=filter, version="1", outcome=outcome)
+
+    first, second, form = verdict("duplicates"), verdict("duplicates", Outcome.REJECT), verdict("form")
+    ledger, asked = [first, second, form], task(1)
+    assert own(Kept(task=asked, difficulty=()), ledger) == [first, form]
+    fallen = Rejected(task=asked, difficulty=(), filter="duplicates", outcome=Outcome.REJECT, reason="duplicate")
+    assert own(fallen, ledger) == [second]
+    unread = Rejected(task=asked, difficulty=(), filter="form", outcome=Outcome.REJECT, reason="prose_gold")
+    assert own(unread, [first, verdict("form", Outcome.REJECT)]) == [first, verdict("form", Outcome.REJECT)]
