@@ -106,7 +106,7 @@ def test_top_level_is_the_declared_one() -> None:
     ).stdout.splitlines()
     top = {line.split("/")[0] for line in tracked}
     assert top <= {
-        *LAYERS, "data", "tests", ".ci", ".gitignore", ".gitattributes", "Makefile", "prefect.yaml", "prefect.toml",
+        *LAYERS, "bench", "data", "tests", ".ci", ".gitignore", ".gitattributes", "Makefile", "prefect.yaml", "prefect.toml",
         "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "BENCHMARKS.md", "LICENSE",
         "requirements-cpu.lock", "requirements-gpu.lock",
     }  # fmt: skip
