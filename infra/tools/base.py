@@ -41,7 +41,10 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a call gave. `sources` are the documents whose text it shows, as a policy may name them again."""
+    """What a call gave. `error`: it was not carried out and changed nothing; `text` then says why.
+
+    `sources` are the documents whose text is shown, as a policy may name them again.
+    """
 
     text: str
     error: bool = False
@@ -53,7 +56,7 @@ class ToolDown(TouchstoneError):
 
 
 class Toolset(Protocol):
-    """Tools that belong together and share the state of a session. Serves many sessions at once on one event loop, which it never blocks."""
+    """Tools that belong together and share the state of a session. Serves many sessions on one event loop and never blocks it."""
 
     @property
     def specs(self) -> Sequence[ToolSpec]: ...
@@ -79,7 +82,7 @@ class ToolSession(Protocol):
 
     @property
     def journal(self) -> tuple[ToolCall, ...]:
-        """The calls that made the session's state, in order: what `Tools.session` takes to make it again."""
+        """The `SESSION` calls that were carried out, in order: what `Tools.session` takes to make it again."""
         ...
 
     async def call(self, call: ToolCall) -> ToolResult:
