@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 
 from infra.settings import Settings
 
+Row = tuple[object, ...]
+
 _RULES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq}
 
 

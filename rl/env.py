@@ -1,17 +1,27 @@
-"""The environment: one episode of a policy that thinks, calls tools and answers."""
+"""The environment: one episode of a policy that thinks, calls tools and answers.
+
+`reset` or `restore`, then `step` until done, then `close`. What a policy wrote is called as written or not at all: a turn
+that is no step is told to it as an error, and nothing of it is carried out.
+"""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from rl.tokens import Answer, FormatError, FormatKind, TurnFormat
-from rl.tools import Tool
-from schemas.base import Options
+from infra.tools.base import Effect, ToolDown, ToolResult, Tools, ToolSession, ToolSpec
+from rl.context import MEMORY_TOOLS, Context, ContextOptions, ContextState, Ids
+from rl.formats import TurnFormat
+from rl.tokens import Answer, FormatError, FormatKind, ToolCalls
+from schemas.base import Options, Record
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, ToolCall
+
+NO_SUMMARY = "no_summary"
+"""The fault of a turn that was to be a summary and is none."""
+_SAYS_NOTHING = frozenset({FormatKind.NO_ACTION, FormatKind.EMPTY_ANSWER})
 
 
 class EnvError(TouchstoneError):
@@ -26,118 +36,236 @@ class Limits(Options):
     max_tokens: int = Field(default=128, ge=1)
     """Tokens a turn may sample. A turn that is cut ends the episode: `max_tokens`, or `context_overflow` if the window cut it."""
     context: int = Field(default=2048, ge=1)
-    """Tokens of the whole episode, what is shown included."""
+    """Tokens of the window: of the whole episode, what is shown included, where nothing is dropped."""
+    management: ContextOptions = ContextOptions()
     shown_errors: int = Field(default=1, ge=0)
     """Format errors the policy is told about and may recover from; the next one ends the episode. 0 ends it at the first."""
-    tool_seconds: float = Field(default=30, gt=0)
-    """Time one tool call may take; later it counts as broken."""
+    repeats: int = Field(default=3, ge=1)
+    """Turns in a row that may make the very same calls; one more ends the episode with `loop`."""
+
+    @model_validator(mode="after")
+    def _room_for_a_turn(self) -> "Limits":
+        kept = int((self.management.keep + self.management.memory) * self.context)
+        if self.management.mode != "off" and kept + self.max_tokens > self.context:
+            raise ValueError(
+                f"max_tokens={self.max_tokens}: a window of {self.context} is too small for it beside what is kept; "
+                "raise context, or lower max_tokens or management.keep"
+            )
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a turn led to. `text` is what the policy is shown, `ids` its tokens; both absent when it is shown nothing more.
+    """What a turn led to. `text` is what the policy is shown, absent when it is shown nothing more.
 
-    `stop` is set exactly when the episode is over; `calls` are the turn's calls as written, made or not.
+    `stop` is set exactly when the episode is over; `calls` are the turn's calls as written, made or not; `fault` says why
+    the turn was no step; `error` what broke that is not the policy's.
     """
 
     text: str | None = None
-    ids: tuple[int, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     stop: StopReason | None = None
     answer: str | None = None
     error: str = ""
+    fault: str = ""
 
     @property
     def done(self) -> bool:
         return self.stop is not None
 
 
+class Snapshot(Record):
+    """An episode between two turns: with its task it goes on in another process. `journal` makes the tools' state again."""
+
+    task_id: str
+    turns: int
+    errors: int
+    repeated: int
+    last_calls: tuple[ToolCall, ...]
+    context: ContextState
+    journal: tuple[ToolCall, ...]
+
+
 class Env:
-    """`reset`, then `step` until done. `prompt` always holds the ids the next turn is to be sampled from."""
+    """One episode at a time; environments share nothing but `tools`.
 
-    def __init__(self, tools: Mapping[str, Tool], format: TurnFormat, limits: Limits | None = None) -> None:
+    A task is offered the tools it names, those that someone added to ours (`extra`), and where the context is managed
+    `plan` and `note`.
+    """
+
+    def __init__(
+        self, tools: Tools, format: TurnFormat, limits: Limits | None = None, extra: Sequence[str] = ()
+    ) -> None:
         self.limits = limits or Limits()
-        self._all_tools = dict(tools)
         self.format = format
-        self._tools: dict[str, Tool] = {}
-        self.prompt: tuple[int, ...] = ()
-        self._turns = self._errors = 0
-        self._open = False
+        self._tools = tools
+        self._extra = tuple(extra)
+        self._episode: _Episode | None = None
+        self._memory = MEMORY_TOOLS if self.limits.management.mode != "off" else {}
+        if clash := sorted(set(self._memory) & set(tools.specs)):
+            raise EnvError(f"tools {clash}: the environment has tools of that name itself; rename them on their server")
 
-    def reset(self, task: Task) -> tuple[int, ...]:
-        """Start an episode with the tools the task names."""
-        missing = sorted(set(task.tools) - set(self._all_tools))
-        if missing:
-            raise EnvError(f"tools {missing} of task {task.task_id}: not among {sorted(self._all_tools)}; add them")
-        self.close()
-        self._tools = {name: self._all_tools[name] for name in task.tools}
-        self.prompt = self.format.prompt(task.question)
-        self._open = True
+    def reset(self, task: Task) -> Ids:
+        """Start an episode. Gives its first prompt."""
+        self._begin(task, ())
         return self.prompt
 
-    def close(self) -> None:
-        """Forget the episode. The environment can be reset again."""
-        self._tools, self.prompt = {}, ()
-        self._turns = self._errors = 0
-        self._open = False
+    def snapshot(self) -> Snapshot:
+        """The running episode, as it stands between two turns."""
+        it = self._running
+        return Snapshot(
+            task_id=it.task_id,
+            turns=it.turns,
+            errors=it.errors,
+            repeated=it.repeated,
+            last_calls=it.last_calls,
+            context=it.context.state,
+            journal=it.session.journal,
+        )
+
+    def restore(self, task: Task, snapshot: Snapshot) -> Ids:
+        """Go on with an episode of the task. The tools' state is made again by their own calls, when one is next called."""
+        if snapshot.task_id != task.task_id:
+            raise EnvError(f"snapshot of task {snapshot.task_id}: is not one of {task.task_id}; give the task it is of")
+        it = self._begin(task, snapshot.journal)
+        it.turns, it.errors = snapshot.turns, snapshot.errors
+        it.repeated, it.last_calls = snapshot.repeated, snapshot.last_calls
+        it.context.state = snapshot.context
+        return self.prompt
+
+    def _begin(self, task: Task, journal: Sequence[ToolCall]) -> "_Episode":
+        if self._episode is not None:
+            raise EnvError("reset: an episode is running; close it first")
+        wanted = dict.fromkeys((*task.tools, *self._extra))
+        missing = sorted(set(wanted) - set(self._tools.specs))
+        if missing:
+            raise EnvError(f"tools {missing} of task {task.task_id}: not among {sorted(self._tools.specs)}; add them")
+        offered = {**{name: self._tools.specs[name] for name in wanted}, **self._memory}
+        context = Context(
+            self.format, self.limits.management, self.limits.context, task.question, tuple(offered.values())
+        )
+        self._episode = _Episode(task.task_id, offered, context, self._tools.session(journal))
+        return self._episode
+
+    async def close(self) -> None:
+        """End the episode, if one is running. The environment can be reset again."""
+        if self._episode is not None:
+            episode, self._episode = self._episode, None
+            await episode.session.close()
+
+    @property
+    def _running(self) -> "_Episode":
+        if self._episode is None:
+            raise EnvError("no episode is running; call reset first")
+        return self._episode
+
+    @property
+    def prompt(self) -> Ids:
+        """What the next turn is to be sampled from."""
+        return self._running.context.prompt
+
+    @property
+    def shown(self) -> Ids:
+        """The end of the prompt that the policy has not continued yet: all of it at the start of a segment."""
+        return self._running.context.shown
+
+    @property
+    def segment(self) -> int:
+        return self._running.context.state.segment
+
+    @property
+    def owes_summary(self) -> bool:
+        """Whether the next turn is to be a summary in plain text, and no step."""
+        return self._running.context.state.owes_summary
 
     @property
     def budget(self) -> int:
         """Tokens the next turn may sample; none are left when the window is full."""
-        return max(0, min(self.limits.max_tokens, self.limits.context - len(self.prompt)))
+        return max(0, min(self._wanted, self._running.context.room))
+
+    @property
+    def _wanted(self) -> int:
+        return self._running.context.memory_tokens if self.owes_summary else self.limits.max_tokens
 
     async def step(self, ids: Sequence[int]) -> Observation:
         """Take one sampled turn."""
-        if not self._open:
-            raise EnvError("step: no episode is running; call reset first")
-        cut_by_window = self.budget < self.limits.max_tokens
-        self.prompt += tuple(ids)
-        self._turns += 1
-        calls: tuple[ToolCall, ...] = ()
-        match self.format.parse(ids, {name: tool.schema for name, tool in self._tools.items()}):
+        it = self._running
+        if it.over:
+            raise EnvError("step: the episode is over; close it and call reset")
+        seen = await self._step(it, ids)
+        it.over = seen.done
+        return seen
+
+    async def _step(self, it: "_Episode", ids: Sequence[int]) -> Observation:
+        cut_by_window = self.budget < self._wanted
+        it.turns += 1
+        if self.owes_summary:
+            given = it.context.summarise(ids, self.limits.max_tokens)
+            return self._shown("", fault="" if given else NO_SUMMARY)
+        match self.format.parse(ids, {name: spec.schema for name, spec in it.offered.items()}):
             case Answer(text=text):
-                return self._end(StopReason.ANSWERED, answer=text)
-            case FormatError(kind=FormatKind.TRUNCATED):
-                return self._end(StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS)
-            case FormatError() as broken:
-                self._errors += 1
-                if self._errors > self.limits.shown_errors:
-                    return self._end(StopReason.FORMAT)
-                shown = str(broken)
-            case step:
-                calls, shown = step.calls, ""
-        if self._turns >= self.limits.max_turns:
-            return self._end(StopReason.MAX_TURNS, calls=calls)
-        if calls:
-            try:
-                shown = "\n".join([await self._call(call) for call in calls])
-            except _ToolDown as down:
-                return self._end(StopReason.TOOL_DOWN, calls=calls, error=str(down))
-        return self._show(shown, calls)
+                return Observation(stop=StopReason.ANSWERED, answer=text)
+            case FormatError(kind=FormatKind.TRUNCATED as kind):
+                stop = StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS
+                return Observation(stop=stop, fault=kind)
+            case FormatError(kind=kind) as broken:
+                it.errors += 1
+                if it.errors > self.limits.shown_errors:
+                    return Observation(
+                        stop=StopReason.NO_ANSWER if kind in _SAYS_NOTHING else StopReason.FORMAT, fault=kind
+                    )
+                results, calls, fault = [ToolResult(str(broken), error=True)], (), str(kind)
+            case ToolCalls(calls=calls):
+                fault = ""
+                if stop := self._spent(it, calls):
+                    return Observation(stop=stop, calls=calls)
+                try:
+                    results = await self._call_all(it, calls)
+                except ToolDown as down:
+                    return Observation(stop=StopReason.TOOL_DOWN, calls=calls, error=str(down))
+        if it.turns >= self.limits.max_turns:
+            return Observation(stop=StopReason.MAX_TURNS, calls=calls, fault=fault)
+        it.context.add(ids, results, self.limits.max_tokens)
+        return self._shown("\n".join(result.text for result in results), calls, fault)
 
-    async def _call(self, call: ToolCall) -> str:
-        try:
-            async with asyncio.timeout(self.limits.tool_seconds):
-                return await self._tools[call.name](dict(call.arguments))
-        except TimeoutError as error:
-            raise _ToolDown(f"{call.name}: no answer within {self.limits.tool_seconds} s") from error
-        except Exception as error:
-            raise _ToolDown(f"{call.name}: {type(error).__name__}: {error}") from error
+    def _spent(self, it: "_Episode", calls: tuple[ToolCall, ...]) -> StopReason | None:
+        """Why these calls are not made any more, if they are not."""
+        it.repeated = it.repeated + 1 if calls == it.last_calls else 0
+        it.last_calls = calls
+        if it.turns >= self.limits.max_turns:
+            return StopReason.MAX_TURNS
+        return StopReason.LOOP if it.repeated >= self.limits.repeats else None
 
-    def _show(self, text: str, calls: tuple[ToolCall, ...]) -> Observation:
-        ids = self.format.observation(text)
-        self.prompt += ids
-        if self.budget:
-            return Observation(text, ids, calls)
-        self._open = False
-        return Observation(text, ids, calls, StopReason.CONTEXT_OVERFLOW)
+    def _shown(self, text: str, calls: tuple[ToolCall, ...] = (), fault: str = "") -> Observation:
+        stop = None if self.budget else StopReason.CONTEXT_OVERFLOW
+        return Observation(text, calls, stop, fault=fault)
 
-    def _end(
-        self, stop: StopReason, *, calls: tuple[ToolCall, ...] = (), answer: str | None = None, error: str = ""
-    ) -> Observation:
-        self._open = False
-        return Observation(calls=calls, stop=stop, answer=answer, error=error)
+    async def _call_all(self, it: "_Episode", calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """The results in the order of the calls, which are made in that order; side by side where none changes anything."""
+        if all(it.offered[call.name].effect is Effect.READ for call in calls):
+            return await _together([it.session.call(call) for call in calls])
+        return [
+            it.context.remember(call) if call.name in self._memory else await it.session.call(call) for call in calls
+        ]
 
 
-class _ToolDown(Exception):
-    """A tool broke or hung."""
+async def _together(calls: Sequence[Awaitable[ToolResult]]) -> list[ToolResult]:
+    """Every result, or the first failure once all have ended."""
+    ended = await asyncio.gather(*calls, return_exceptions=True)
+    for one in ended:
+        if isinstance(one, BaseException):
+            raise one
+    return [one for one in ended if isinstance(one, ToolResult)]
+
+
+@dataclass(slots=True)
+class _Episode:
+    task_id: str
+    offered: Mapping[str, ToolSpec]
+    context: Context
+    session: ToolSession
+    turns: int = 0
+    errors: int = 0
+    repeated: int = 0
+    last_calls: tuple[ToolCall, ...] = ()
+    over: bool = False

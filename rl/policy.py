@@ -11,7 +11,7 @@ from rl.env import Limits
 from rl.tokens import TurnFormat
 from schemas.answer import EntityAnswer
 from schemas.errors import TouchstoneError
-from schemas.query import EntityRef, Query
+from schemas.query import Query, named
 from schemas.task import Task
 
 BUILD_FILE = "build.json"
@@ -69,13 +69,5 @@ def _named(task: Task) -> Iterator[str]:
     if isinstance(task.answer, EntityAnswer):
         yield task.answer.entity
     if isinstance(task.constraints, Query):
-        yield from _ends(task.constraints)
+        yield from named(task.constraints)
 
-
-def _ends(query: Query) -> Iterator[str]:
-    for clue in query.clues:
-        match clue.target:
-            case EntityRef(entity=entity):
-                yield entity
-            case Query() as inner:
-                yield from _ends(inner)

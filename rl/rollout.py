@@ -1,12 +1,14 @@
-"""One episode of a served policy, turn by turn.
+"""Episodes of a policy, turn by turn.
 
-Invariants: one model call at a time; its prompt is exactly `env.prompt`; a turn is recorded once its observation is known;
-an episode ends within `seconds`, however slow the model or a tool is; a broken call ends it with `infra`, and only a
-server that will never answer raises, `SolverDown`.
+Invariants: an episode changes its state only between turns; one model call at a time, whose prompt is exactly
+`env.prompt`; a turn is recorded once what it led to is known; an episode ends within `seconds`, however slow the model or a
+tool is; a broken call ends it with `infra`, and only a server that will never answer raises, `SolverDown`.
 """
 
 import asyncio
 import random
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from infra.client import Completion, ModelClient
 from infra.endpoint import HopelessError, ModelError
@@ -15,28 +17,60 @@ from rl.env import Env, Observation
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
 
+Watch = Callable[[Turn], None]
+"""Hears of every turn as soon as it is over."""
+
+
+class Sampler(Protocol):
+    """Where turns come from. `version` names the weights."""
+
+    @property
+    def version(self) -> str: ...
+
+    async def sample(self, prompt: Sequence[int], *, ends: Sequence[int], max_tokens: int, seed: int) -> Completion:
+        """Continue the prompt up to one of `ends`, which is kept, or `max_tokens`. Raises `ModelError`."""
+        ...
+
+
+class ServedSampler:
+    """A policy behind a model server. `version` also keeps its prefix cache apart."""
+
+    def __init__(self, client: ModelClient, version: str, temperature: float = 1.0) -> None:
+        self.version = version
+        self._client = client
+        self._temperature = temperature
+
+    async def sample(self, prompt: Sequence[int], *, ends: Sequence[int], max_tokens: int, seed: int) -> Completion:
+        return await self._client.complete(
+            prompt,
+            max_tokens=max_tokens,
+            seed=seed,
+            temperature=self._temperature,
+            stop_token_ids=tuple(ends),
+            cache_salt=self.version,
+        )
+
 
 async def rollout(
     task: Task,
     seed: int,
     *,
     env: Env,
-    client: ModelClient,
+    sampler: Sampler,
     solver: str,
-    version: str,
     arm: str = "tools",
-    temperature: float = 1.0,
     seconds: float = 600.0,
+    watch: Watch = lambda turn: None,
 ) -> Trajectory:
     """One attempt at the task. Equal (task, seed, version) makes equal model calls.
 
-    `version` names the weights: it is stored with every turn and keeps their prefix cache apart. Past `seconds` the attempt
-    ends with `time_budget` and keeps the turns it has.
+    Past `seconds` the attempt ends with `time_budget` and keeps the turns it has.
     """
     turns: list[Turn] = []
     try:
         async with asyncio.timeout(seconds):
-            last = await _play(task, seed, env, client, version, temperature, turns)
+            env.reset(task)
+            last = await play(env, sampler, seed, turns, watch)
     except TimeoutError:
         last = Observation(stop=StopReason.TIME_BUDGET)
     except HopelessError as error:
@@ -44,7 +78,7 @@ async def rollout(
     except ModelError as error:
         last = Observation(stop=StopReason.INFRA, error=str(error))
     finally:
-        env.close()
+        await env.close()
     assert last.stop is not None
     return Trajectory(
         task_id=task.task_id,
@@ -59,41 +93,41 @@ async def rollout(
     )
 
 
-async def _play(
-    task: Task, seed: int, env: Env, client: ModelClient, version: str, temperature: float, turns: list[Turn]
-) -> Observation:
-    """The observation that ends the episode; `turns` grows meanwhile."""
-    env.reset(task)
+async def play(env: Env, sampler: Sampler, seed: int, turns: list[Turn], watch: Watch) -> Observation:
+    """Play the running episode to its end; `turns` grows meanwhile, and holds those it already has."""
     while env.budget:
-        completion = await client.complete(
-            env.prompt,
-            max_tokens=env.budget,
-            seed=turn_seed(seed, len(turns)),
-            temperature=temperature,
-            stop_token_ids=(env.format.end,),
-            cache_salt=version,
-        )
-        seen = await env.step(completion.token_ids)
-        turns.append(_turn(env, completion, version, seen))
+        seen = await _turn(env, sampler, seed, turns)
+        watch(turns[-1])
         if seen.done:
             return seen
     return Observation(stop=StopReason.CONTEXT_OVERFLOW)
 
 
+async def _turn(env: Env, sampler: Sampler, seed: int, turns: list[Turn]) -> Observation:
+    segment, shown = env.segment, env.shown
+    completion = await sampler.sample(
+        env.prompt, ends=env.format.ends, max_tokens=env.budget, seed=turn_seed(seed, len(turns))
+    )
+    seen = await env.step(completion.token_ids)
+    turns.append(
+        Turn(
+            prompt_tokens=completion.prompt_tokens,
+            segment=segment,
+            shown_ids=shown,
+            output_ids=completion.token_ids,
+            logprobs=completion.logprobs,
+            # By our tokenizer, not the server's text, which leaves out the token that ended the turn.
+            text=env.format.decode(completion.token_ids),
+            version=sampler.version,
+            call_id=completion.call_id,
+            tool_calls=seen.calls,
+            observation=seen.text,
+            fault=seen.fault,
+        )
+    )
+    return seen
+
+
 def turn_seed(seed: int, turn: int) -> int:
     """The sampling seed of a turn: turns of one attempt must not share their random numbers."""
     return random.Random(f"{seed}/{turn}").getrandbits(31)
-
-
-def _turn(env: Env, completion: Completion, version: str, seen: Observation) -> Turn:
-    return Turn(
-        prompt_tokens=completion.prompt_tokens,
-        output_ids=completion.token_ids,
-        logprobs=completion.logprobs,
-        # By our tokenizer, not the server's text, which leaves out the token that ended the turn.
-        text=env.format.decode(completion.token_ids),
-        version=version,
-        call_id=completion.call_id,
-        tool_calls=seen.calls,
-        observation=seen.text,
-    )

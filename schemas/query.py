@@ -1,5 +1,6 @@
 """The formal side of a question: a tree of clues over typed facts."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
@@ -62,6 +63,16 @@ class Clue(Record):
     relation: str
     inverse: bool = False
     target: Annotated[EntityRef | Band | Query, Field(discriminator="kind")]
+
+
+def named(query: Query) -> Iterator[str]:
+    """The entities that the clues name, those of inner queries included."""
+    for clue in query.clues:
+        match clue.target:
+            case EntityRef(entity=entity):
+                yield entity
+            case Query() as inner:
+                yield from named(inner)
 
 
 def _sorted(node: Any) -> Any:

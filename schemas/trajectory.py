@@ -8,12 +8,15 @@ from schemas.base import Record
 
 
 class StopReason(StrEnum):
+    """How an attempt ended."""
+
     ANSWERED = "answered"
     NO_ANSWER = "no_answer"
     MAX_TURNS = "max_turns"
     MAX_TOKENS = "max_tokens"
     CONTEXT_OVERFLOW = "context_overflow"
     FORMAT = "format"
+    LOOP = "loop"
     TIME_BUDGET = "time_budget"
     TOOL_DOWN = "tool_down"
     INFRA = "infra"
@@ -29,10 +32,15 @@ class ToolCall(Record):
 class Turn(Record):
     """One model call. `output_ids` are the sampled ids, never re-encoded; `logprobs` are the sampler's, one each.
 
-    Both are empty where a server returns no ids. `version` names the weights; `observation` is what the tools answered.
+    All ids are empty where a server returns none. `version` names the weights; `observation` is what the tools answered;
+    `fault` says why the turn was no step, where it was none.
     """
 
     prompt_tokens: int
+    segment: int = 0
+    """Turns of one segment share a context that only grew: the prompt is all that was shown and sampled in it so far."""
+    shown_ids: tuple[int, ...] = ()
+    """What the prompt has beyond that of the segment's turn before: all of it at the segment's start."""
     output_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     text: str
@@ -40,6 +48,7 @@ class Turn(Record):
     call_id: str
     tool_calls: tuple[ToolCall, ...] = ()
     observation: str | None = None
+    fault: str = ""
 
     @model_validator(mode="after")
     def _one_logprob_a_token(self) -> "Turn":

@@ -31,10 +31,10 @@ _WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*\.?")
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One turn: a short thought, then a call or (where `call` is absent) the final answer."""
+    """One turn: a short thought, then calls or (where there are none) the final answer."""
 
     thought: str = ""
-    call: ToolCall | None = None
+    calls: tuple[ToolCall, ...] = ()
     answer: str = ""
 
 
@@ -76,8 +76,8 @@ class Oracle:
     def script(self, query: Query, rng: random.Random, flaw: Flaw | None = None) -> Script:
         """Moves that answer the query; with a `flaw`, misguided ones."""
         if flaw == "unknown_tool":
-            yield Move(call=ToolCall(name="find", arguments={"query": query.type}))
-        found = yield from self._resolve(query, rng, drop=flaw == "ignored_clue")
+            yield Move(calls=(ToolCall(name="find", arguments={"query": query.type}),))
+        found = yield from self.resolve(query, rng, drop=flaw == "ignored_clue")
         if flaw == "wrong_candidate" and len(found) > 1:
             found = found[1:]
         yield Move(answer=found[0] if found and flaw != "gives_up" else GIVEN_UP)
@@ -93,7 +93,7 @@ class Oracle:
         is_headed = self._by_title.get(headed) == entity and any(page.entity == entity for page in shown)
         return headed if is_headed else named
 
-    def _resolve(self, query: Query, rng: random.Random, drop: bool = False) -> Generator[Move, str, list[str]]:
+    def resolve(self, query: Query, rng: random.Random, drop: bool = False) -> Generator[Move, str, list[str]]:
         """Searches until a candidate fits every clue that can be read, then gives the candidates by name, best first."""
         thought = ""
         known: list[Known] = []
@@ -102,14 +102,15 @@ class Oracle:
                 case EntityRef(entity=entity):
                     known.append(Known(clue, entity, self.name(entity)))
                 case Query() as inner if len(self.world.possible(inner)) == 1:
-                    for thought in (yield from self._resolve(inner, rng))[:1]:
-                        known += [Known(clue, entity, thought) for entity in self._called(thought, inner.type)]
+                    for thought in (yield from self.resolve(inner, rng))[:1]:
+                        known += [Known(clue, entity, thought) for entity in self.called(thought, inner.type)]
         if drop and len(known) > 1:
             known.pop(rng.randrange(len(known)))
         shown: list[Shown] = []
         ranked: list[str] = []
         for words in self._queries(known):
-            text = yield Move(thought=thought, call=ToolCall(name="search", arguments={"query": words}))
+            search = ToolCall(name="search", arguments={"queries": [words]})
+            text = yield Move(thought=thought, calls=(search,))
             thought = ""
             shown += [page for page in self._read(text) if page not in shown]
             ranked = self._ranked(query, known, shown)
@@ -117,7 +118,7 @@ class Oracle:
                 break
         return [self._spelled(entity, shown) for entity in ranked]
 
-    def _called(self, name: str, type: str) -> list[str]:
+    def called(self, name: str, type: str) -> list[str]:
         """The entity of the type that has this name, if there is one."""
         found = self._named.get(name) or self._named.get(name[:1].lower() + name[1:]) or []
         return [entity for entity in found if self.world.entities[entity].type == type][:1]
@@ -126,15 +127,15 @@ class Oracle:
         """What to search for, most promising first: all names at once, then each subject whose page must say it."""
         names = list(dict.fromkeys(k.name for k in known))
         inverse = [k for k in known if k.clue.inverse]
-        about = list(dict.fromkeys(word for k in inverse for word in self._key_words(k.clue)))
+        about = list(dict.fromkeys(word for k in inverse for word in self.key_words(k.clue)))
         queries = [" ".join([*names, *about[:2]])]
         if inverse and len(known) > 1:
-            queries += [" ".join([k.name, *self._key_words(k.clue)[:2]]) for k in inverse]
+            queries += [" ".join([k.name, *self.key_words(k.clue)[:2]]) for k in inverse]
         elif len(names) > 2:
             queries += [" ".join(names[1:])]
         yield from list(dict.fromkeys(q for q in queries if q))[:SEARCHES]
 
-    def _key_words(self, clue: Clue) -> list[str]:
+    def key_words(self, clue: Clue) -> list[str]:
         """Words of the relation that its sentence on a page and its clue share, or else those of the sentence."""
         relation = self.world.relations[clue.relation]
         asked = content_words((relation.inverse_clue if clue.inverse else None) or relation.clue)
@@ -158,7 +159,7 @@ class Oracle:
         given = {k.entity for k in known}
         candidates = dict.fromkeys(page.entity for page in shown)
         for page in shown:
-            candidates.update(dict.fromkeys(self._mentioned(page.text)))
+            candidates.update(dict.fromkeys(self.mentioned(page.text)))
         of_type = [e for e in candidates if self.world.entities[e].type == query.type and e not in given]
         return sorted(of_type, key=lambda e: -self._score(e, known, shown))
 
@@ -166,13 +167,13 @@ class Oracle:
         return sum(
             any(
                 page.entity == (k.entity if k.clue.inverse else entity)
-                and (entity if k.clue.inverse else k.entity) in self._mentioned(page.text)
+                and (entity if k.clue.inverse else k.entity) in self.mentioned(page.text)
                 for page in shown
             )
             for k in known
         )
 
-    def _mentioned(self, text: str) -> list[str]:
+    def mentioned(self, text: str) -> list[str]:
         """Entities named in the text, longest names first at every place."""
         words = [(m.start(), m.end()) for m in _WORD.finditer(text)]
         found: list[str] = []
