@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from rl.tokens import Answer, FormatError, FormatKind, TurnFormat
+from infra.tools.base import ToolSpec
+from rl.formats import TurnFormat
+from rl.tokens import Answer, FormatError, FormatKind
 from rl.tools import Tool
 from schemas.base import Options
 from schemas.errors import TouchstoneError
@@ -71,7 +73,8 @@ class Env:
             raise EnvError(f"tools {missing} of task {task.task_id}: not among {sorted(self._all_tools)}; add them")
         self.close()
         self._tools = {name: self._all_tools[name] for name in task.tools}
-        self.prompt = self.format.prompt(task.question)
+        specs = [ToolSpec(name, "", tool.schema) for name, tool in self._tools.items()]
+        self.prompt = self.format.opening(task.question, specs)
         self._open = True
         return self.prompt
 
@@ -125,7 +128,7 @@ class Env:
             raise _ToolDown(f"{call.name}: {type(error).__name__}: {error}") from error
 
     def _show(self, text: str, calls: tuple[ToolCall, ...]) -> Observation:
-        ids = self.format.observation(text)
+        ids = self.format.observation([text])
         self.prompt += ids
         if self.budget:
             return Observation(text, ids, calls)

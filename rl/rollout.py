@@ -70,7 +70,7 @@ async def _play(
             max_tokens=env.budget,
             seed=turn_seed(seed, len(turns)),
             temperature=temperature,
-            stop_token_ids=(env.format.end,),
+            stop_token_ids=env.format.ends,
             cache_salt=version,
         )
         seen = await env.step(completion.token_ids)

@@ -76,7 +76,7 @@ class Oracle:
     def script(self, query: Query, rng: random.Random, flaw: Flaw | None = None) -> Script:
         """Moves that answer the query; with a `flaw`, misguided ones."""
         if flaw == "unknown_tool":
-            yield Move(call=ToolCall(name="find", arguments={"query": query.type}))
+            yield Move(call=ToolCall(name="find", arguments={"queries": [query.type]}))
         found = yield from self._resolve(query, rng, drop=flaw == "ignored_clue")
         if flaw == "wrong_candidate" and len(found) > 1:
             found = found[1:]
@@ -109,7 +109,7 @@ class Oracle:
         shown: list[Shown] = []
         ranked: list[str] = []
         for words in self._queries(known):
-            text = yield Move(thought=thought, call=ToolCall(name="search", arguments={"query": words}))
+            text = yield Move(thought=thought, call=ToolCall(name="search", arguments={"queries": [words]}))
             thought = ""
             shown += [page for page in self._read(text) if page not in shown]
             ranked = self._ranked(query, known, shown)
