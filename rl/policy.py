@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from pipeline.corpora.world import World
 from rl.env import Limits
-from rl.tokens import TurnFormat
+from rl.formats import TurnFormat, load_format
 from schemas.answer import EntityAnswer
 from schemas.errors import TouchstoneError
 from schemas.query import Query, named
@@ -42,7 +42,7 @@ class Policy:
             raise PolicyError(
                 f"{path}: is not what a build writes ({error.errors()[0]['msg']}); build again"
             ) from error
-        return cls(TurnFormat.load(folder), built.config.limits, built.covers)
+        return cls(load_format(folder), built.config.limits, built.covers)
 
     def unknown_name(self, task: Task, world: World) -> str | None:
         """The first name it does not know among the answer and the entities the question names; `None` if it knows all."""

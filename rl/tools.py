@@ -9,9 +9,11 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from infra.search import split_sentences
+from infra.tools.base import Schema
 from pipeline.corpora.world import World
-from rl.tokens import Schema
 
+QUERIES = 8
+"""Queries a search takes at most."""
 SNIPPETS = 3
 """Pages a search shows."""
 SNIPPET_WORDS = 40
@@ -33,12 +35,15 @@ class Tool(Protocol):
 
 
 class Search:
-    """The best pages for a query, one a line: `title: best sentences`. About 1 ms over 25,000 pages, so it may run on an event loop."""
+    """The best pages for each query, one a line: `title: best sentences`; of several queries each under a line `query: ...`.
+
+    About 1 ms a query over 25,000 pages, so it may run on an event loop.
+    """
 
     schema: Schema = {
         "type": "object",
-        "properties": {"query": {"type": "string"}},
-        "required": ["query"],
+        "properties": {"queries": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": QUERIES}},
+        "required": ["queries"],
         "additionalProperties": False,
     }
 
@@ -46,7 +51,13 @@ class Search:
         self._index = world.index
 
     async def __call__(self, arguments: dict[str, JsonValue]) -> str:
-        hits = self._index.search(str(arguments["query"]), SNIPPETS, words=SNIPPET_WORDS)
+        queries = arguments["queries"]
+        assert isinstance(queries, list)
+        found = [(str(query), self._found(str(query))) for query in queries]
+        return found[0][1] if len(found) == 1 else "\n".join(f"query: {query}\n{pages}" for query, pages in found)
+
+    def _found(self, query: str) -> str:
+        hits = self._index.search(query, SNIPPETS, words=SNIPPET_WORDS)
         return "\n".join(f"{hit.title}: {hit.snippet}" for hit in hits) or "nothing found"
 
 

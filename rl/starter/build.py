@@ -22,12 +22,13 @@ from pipeline.corpora.pages import say_band
 from pipeline.families.hard_search.grammar import FRAMES
 from pipeline.families.hard_search.oracle import Flaw, plain
 from rl.env import Limits
+from rl.formats import load_format
+from rl.formats.ours import CONTROL_TOKENS
 from rl.starter.data import drills, episodes, first_turn, hard_tasks, lookups
 from rl.starter.evaluate import Score, pass_at_1
 from rl.starter.model import ModelConfig, new_model, save_model
 from rl.starter.sft import Episode, SftConfig, Trainer, batches, with_echoes
 from rl.starter.tokenizer import SCAFFOLD, build_tokenizer
-from rl.tokens import CONTROL_TOKENS, TurnFormat
 from schemas.base import Options
 from schemas.config import HardSearchConfig
 from schemas.task import Task
@@ -165,7 +166,7 @@ def gather(config: BuildConfig, out: Path, cache: Path, progress: Progress) -> t
 
 def _one_world(config: BuildConfig, out: Path, cache: Path, seed: int) -> tuple[list[Episode], list[Episode]]:
     world = counterfactual(load_world(config.world, cache), seed, CORE_TYPES, config.distractors)
-    format = TurnFormat.load(out)
+    format = load_format(out)
     tasks = hard_tasks(world, HardSearchConfig(types=config.types), seed, config.tasks)
     simple = lookups(world, CORE_TYPES, seed, config.lookups)
     hard = episodes(world, tasks, format, config.limits, config.flaws, seed)
@@ -184,7 +185,7 @@ def train(
     """Learn until the validation score reaches the goal, the steps or the minutes are over; keep the best weights."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(out)
     model = new_model(config.model, tokenizer, config.seed)
-    format, names = TurnFormat.load(out), name_ids(tokenizer)
+    format, names = load_format(out), name_ids(tokenizer)
     trainer = Trainer(model, config.sft, tokenizer.convert_tokens_to_ids(["<answer>", "<think>"]))
     spelled = [tokenizer.decode([id]) for id in np.flatnonzero(names).tolist()]
     copying = drills(spelled, format, config.seed, 20 * POOL)

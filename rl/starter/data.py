@@ -16,8 +16,9 @@ from pipeline.families.hard_search.grammar import FRAMES, question
 from pipeline.families.hard_search.oracle import Flaw, Move, Oracle, Script
 from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
+from rl.formats import TurnFormat
 from rl.starter.sft import Episode
-from rl.tokens import Answer, ToolCalls, TurnFormat
+from rl.tokens import Answer, ToolCalls
 from rl.tools import world_tools
 from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
@@ -69,8 +70,8 @@ def drills(names: Sequence[str], format: TurnFormat, seed: int, count: int) -> l
     made = []
     for _ in range(count):
         chosen = rng.sample(list(names), rng.randint(2, 10))
-        prompt = format.prompt(rng.choice([", ", " and ", " has ", " is in "]).join(chosen) + "?")
-        turn = format.turn(ToolCalls((ToolCall(name="search", arguments={"query": " ".join(chosen)}),)))
+        prompt = format.opening(rng.choice([", ", " and ", " has ", " is in "]).join(chosen) + "?", ())
+        turn = format.turn(ToolCalls((ToolCall(name="search", arguments={"queries": [" ".join(chosen)]}),)))
         mask = [False] * len(prompt) + [True] * len(turn)
         made.append(Episode(np.array([*prompt, *turn], dtype=np.int32), np.array(mask)))
     return made

@@ -11,7 +11,7 @@ from transformers import LlamaForCausalLM
 from pipeline.corpora.world import World
 from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
-from rl.tokens import TurnFormat
+from rl.formats import TurnFormat
 from rl.tools import world_tools
 from schemas.task import Task
 

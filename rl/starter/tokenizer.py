@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from rl.tokens import CONTROL_TOKENS
+from rl.formats.ours import CONTROL_TOKENS
 
-SCAFFOLD = ('{"name": "search", "arguments": {"query": "', '{"name": "open", "arguments": {"id": "', '"}}')
+SCAFFOLD = ('{"name": "search", "arguments": {"queries": ["', '{"name": "open", "arguments": {"id": "', '"]}}')
 """What the JSON of every call has in common. As one token each, a turn is a dozen tokens; the text stays exact JSON."""
 _PIECES = Regex(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)|\d| ?\p{L}+|\n| |[^\p{L}\d\n ]+")
 """Years, digits, words with the space before them, line ends, spaces, punctuation."""

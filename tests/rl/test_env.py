@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from infra.tools.base import Schema
 from rl.env import Env, EnvError, Limits, Observation
-from rl.tokens import Schema
 from schemas.answer import EntityAnswer
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Lineage, Task
@@ -75,10 +75,10 @@ async def test_an_answer_ends_the_episode() -> None:
 async def test_the_prompt_grows_by_what_was_sampled_and_what_was_shown() -> None:
     it = env()
     first = it.reset(task("search"))
-    assert first == it.prompt == FORMAT.prompt(task().question)
+    assert first == it.prompt == FORMAT.opening(task().question, ())
     seen = await it.step(sampled(SEARCH))
-    assert it.prompt == first + sampled(SEARCH) + FORMAT.observation("result for Niger")
-    assert seen.ids == FORMAT.observation("result for Niger")
+    assert it.prompt == first + sampled(SEARCH) + FORMAT.observation(["result for Niger"])
+    assert seen.ids == FORMAT.observation(["result for Niger"])
 
 
 async def test_calls_of_one_turn_are_made_in_order_and_shown_together() -> None:
@@ -121,8 +121,8 @@ async def test_calls_of_the_last_turn_are_not_made() -> None:
 
 
 async def test_a_full_window_is_told_from_a_long_turn() -> None:
-    prompt = len(FORMAT.prompt(task().question))
-    shown = prompt + len(sampled(SEARCH)) + len(FORMAT.observation("result for Niger"))
+    prompt = len(FORMAT.opening(task().question, ()))
+    shown = prompt + len(sampled(SEARCH)) + len(FORMAT.observation(["result for Niger"]))
     (seen,) = await play(env(context=shown), SEARCH)
     assert seen.stop is StopReason.CONTEXT_OVERFLOW and seen.text == "result for Niger"
     (cut,) = await play(env(context=prompt + 20, max_tokens=21), CUT)

@@ -14,11 +14,11 @@ from rl.tools import world_tools
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.servers import HangingPolicy, ScriptedPolicy, served
 from tests.rl.test_env import ANSWER, BROKEN, CUT, task
-from tests.rl.tiny import FORMAT, sampled
+from tests.rl.tiny import FORMAT, rendered, sampled
 from tests.worlds import toy_world
 
 LOOK_UP = (
-    '<think>look</think><tool_call>{"name": "search", "arguments": {"query": "capital Niamey"}}</tool_call><|end|>'
+    '<think>look</think><tool_call>{"name": "search", "arguments": {"queries": ["capital Niamey"]}}</tool_call><|end|>'
 )
 OPEN = '<tool_call>{"name": "open", "arguments": {"id": "Niger"}}</tool_call><|end|>'
 BOS = sampled("<|bos|>")[0]
@@ -50,7 +50,7 @@ async def test_a_policy_that_looks_up_and_answers_is_recorded_turn_by_turn() -> 
 async def test_every_prompt_the_engine_saw_is_a_prefix_of_the_rendered_episode() -> None:
     policy = ScriptedPolicy(LOOK_UP, OPEN, ANSWER)
     found = await attempt(policy)
-    ids, mask = FORMAT.render(task().question, found.turns)
+    ids, mask = rendered(task().question, found.turns)
     prompts = [tuple(request["prompt"]) for request in policy.requests]
     for prompt, turn in zip(prompts, found.turns, strict=True):
         assert turn.prompt_tokens == len(prompt)
@@ -69,7 +69,7 @@ async def test_turns_sample_with_their_own_seeds_under_the_version_s_salt() -> N
     assert turn_seed(5, 0) != turn_seed(5, 1)
     for request in policy.requests:
         assert (request["cache_salt"], request["temperature"]) == ("r1", 0.7)
-        assert request["stop_token_ids"] == [FORMAT.end]
+        assert request["stop_token_ids"] == list(FORMAT.ends)
 
 
 async def test_a_repeated_attempt_costs_no_model_call(tmp_path: Any) -> None:

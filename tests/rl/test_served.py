@@ -14,7 +14,7 @@ from rl.rollout import rollout
 from rl.tools import world_tools
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.test_env import task
-from tests.rl.tiny import FORMAT
+from tests.rl.tiny import FORMAT, rendered
 from tests.worlds import toy_world
 
 ATTEMPTS = 32
@@ -23,7 +23,7 @@ ATTEMPTS = 32
 @torch.inference_mode()
 def logprobs_by_torch(model: LlamaForCausalLM, trajectory: Trajectory) -> list[float]:
     """The model's log-probability of every sampled token, from one pass over the rendered episode."""
-    ids, mask = FORMAT.render(task().question, trajectory.turns)
+    ids, mask = rendered(task().question, trajectory.turns)
     logprobs = model(torch.tensor([ids])).logits[0].log_softmax(-1)
     return [float(logprobs[i - 1, ids[i]]) for i in range(1, len(ids)) if mask[i]]
 

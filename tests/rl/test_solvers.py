@@ -148,7 +148,7 @@ async def test_the_tools_arm_without_a_world_or_on_a_server_without_token_ids_is
 
 
 async def test_the_window_is_no_larger_than_the_server_s(tmp_path: Path) -> None:
-    prompt = len(FORMAT.prompt(task().question))
+    prompt = len(FORMAT.opening(task().question, ()))
     async with opened(tmp_path, world=toy_world(), endpoint={"max_model_len": prompt + 2}) as solver:
         found = await solver(task("search"), 1)
     assert (found.stop, len(found.turns[0].output_ids)) == (StopReason.CONTEXT_OVERFLOW, 2)

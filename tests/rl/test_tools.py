@@ -27,7 +27,7 @@ def long_page_world() -> World:
 
 
 async def test_search_shows_title_and_best_sentences_of_three_pages(tools: dict[str, Tool]) -> None:
-    lines = (await tools["search"]({"query": "capital Niamey"})).splitlines()
+    lines = (await tools["search"]({"queries": ["capital Niamey"]})).splitlines()
     assert len(lines) == SNIPPETS
     assert any(line.startswith("Niger: ") and "The capital of Niger is Niamey." in line for line in lines)
     for line in lines:
@@ -36,7 +36,15 @@ async def test_search_shows_title_and_best_sentences_of_three_pages(tools: dict[
 
 @pytest.mark.parametrize("query", ["", '"title:(', "xyzzy"])
 async def test_a_search_that_finds_nothing_says_so(tools: dict[str, Tool], query: str) -> None:
-    assert await tools["search"]({"query": query}) == "nothing found"
+    assert await tools["search"]({"queries": [query]}) == "nothing found"
+
+
+async def test_several_queries_are_answered_each_under_its_own_heading(tools: dict[str, Tool]) -> None:
+    one, other = ["capital Niamey"], ["xyzzy"]
+    both = await tools["search"]({"queries": one + other})
+    assert both == f"query: capital Niamey\n{await tools['search']({'queries': one})}\nquery: xyzzy\nnothing found"
+    valid = Draft202012Validator(tools["search"].schema).is_valid
+    assert [valid({"queries": ["x"] * n}) for n in (0, 1, 8, 9)] == [False, True, True, False]
 
 
 async def test_a_page_opens_by_id_and_by_exact_title(tools: dict[str, Tool]) -> None:

@@ -76,7 +76,7 @@ class Oracle:
     def script(self, query: Query, rng: random.Random, flaw: Flaw | None = None) -> Script:
         """Moves that answer the query; with a `flaw`, misguided ones."""
         if flaw == "unknown_tool":
-            yield Move(calls=(ToolCall(name="find", arguments={"query": query.type}),))
+            yield Move(calls=(ToolCall(name="find", arguments={"queries": [query.type]}),))
         found = yield from self.resolve(query, rng, drop=flaw == "ignored_clue")
         if flaw == "wrong_candidate" and len(found) > 1:
             found = found[1:]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.families.hard_search.oracle import plain
+from rl.formats import TurnFormat, load_format
 from rl.starter.data import hard_tasks
 from rl.starter.tokenizer import build_tokenizer
-from rl.tokens import TurnFormat
 from schemas.config import HardSearchConfig
 from schemas.task import Task
 from tests.worlds import toy_world
@@ -26,7 +26,7 @@ def toy_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def toy_format(toy_tokenizer: Path) -> TurnFormat:
-    return TurnFormat.load(toy_tokenizer)
+    return load_format(toy_tokenizer)
 
 
 @pytest.fixture(scope="session")

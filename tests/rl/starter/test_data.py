@@ -7,9 +7,9 @@ import numpy as np
 
 from pipeline.families.hard_search.oracle import GIVEN_UP
 from rl.env import Limits
+from rl.formats import TurnFormat
 from rl.starter.data import draw_flaw, drills, episodes, first_turn, hard_tasks, lookups
 from rl.starter.sft import Episode
-from rl.tokens import TurnFormat
 from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
 from schemas.task import Task
@@ -74,7 +74,7 @@ def test_asking_for_more_tasks_changes_none_of_the_first() -> None:
 def test_a_drill_is_names_and_the_search_that_repeats_them(toy_format: TurnFormat) -> None:
     for drill in drills(["Niger", "Mali", *(f"name {i}" for i in range(9))], toy_format, 0, 20):
         text = toy_format.decode(drill.ids.tolist())
-        query = text.split('"query": "')[1].split('"')[0]
+        query = text.split('"queries": ["')[1].split('"')[0]
         assert [query.count(name) for name in ("Niger", "Mali")] == [
             text.count(name) // 2 for name in ("Niger", "Mali")
         ]

@@ -7,9 +7,9 @@ import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from rl.env import Limits
+from rl.formats import TurnFormat
 from rl.starter.evaluate import pass_at_1, sample_turns
 from rl.starter.model import ModelConfig, new_model
-from rl.tokens import TurnFormat
 from schemas.task import Task
 from tests.worlds import toy_world
 
@@ -25,14 +25,14 @@ def model(toy_tokenizer: Path) -> LlamaForCausalLM:
 def test_a_turn_does_not_depend_on_the_prompts_it_is_sampled_with(
     model: LlamaForCausalLM, toy_format: TurnFormat
 ) -> None:
-    prompts = [toy_format.prompt(q) for q in ("Niger?", "Which country borders Niger, Chad and Sudan?", "x")]
+    prompts = [toy_format.opening(q, ()) for q in ("Niger?", "Which country borders Niger, Chad and Sudan?", "x")]
     together = sample_turns(model, prompts, toy_format.end, LIMITS, greedy=True)
     assert together == [sample_turns(model, [p], toy_format.end, LIMITS, greedy=True)[0] for p in prompts]
 
 
 def test_a_turn_ends_with_its_end_or_at_the_limit(model: LlamaForCausalLM, toy_format: TurnFormat) -> None:
     torch.manual_seed(0)
-    for turn in sample_turns(model, [toy_format.prompt("Niger?")] * 200, toy_format.end, LIMITS, greedy=False):
+    for turn in sample_turns(model, [toy_format.opening("Niger?", ())] * 200, toy_format.end, LIMITS, greedy=False):
         assert toy_format.end not in turn[:-1]
         assert turn[-1] == toy_format.end or len(turn) == 8
 

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.families.hard_search.oracle import plain
+from rl.formats import TurnFormat, load_format
+from rl.formats.ours import CONTROL_TOKENS
 from rl.starter.tokenizer import SCAFFOLD, build_tokenizer
-from rl.tokens import CONTROL_TOKENS, Answer, ToolCalls, TurnFormat
+from rl.tokens import Answer, ToolCalls
 from schemas.trajectory import ToolCall
 from tests.worlds import toy_world
 
@@ -21,7 +23,7 @@ TEXTS = [d.text for d in WORLD.documents.values()]
 def format(tmp_path_factory: pytest.TempPathFactory) -> TurnFormat:
     folder: Path = tmp_path_factory.mktemp("tokenizer")
     build_tokenizer(NAMES, TEXTS, words=100, pieces=200, context=512).save_pretrained(folder)
-    return TurnFormat.load(folder)
+    return load_format(folder)
 
 
 @given(
@@ -46,17 +48,18 @@ def test_a_longer_name_is_not_cut_at_a_shorter_one(format: TurnFormat) -> None:
 
 @given(st.lists(st.sampled_from([*CONTROL_TOKENS, "x", " "]), min_size=1).map("".join))
 def test_a_text_that_spells_control_tokens_stays_text(format: TurnFormat, text: str) -> None:
-    controls = {format.end, *format.turn(Answer("x"))[:1], *format.observation("")}
+    controls = {format.end, *format.turn(Answer("x"))[:1], *format.observation([""])}
     assert not controls & set(format.encode(text))
 
 
 def test_the_frame_of_a_call_is_two_tokens(format: TurnFormat) -> None:
     """`<tool_call>`, frame, two names and a space, frame, `</tool_call>`, `<|end|>`: 8 tokens."""
-    call = ToolCall(name="search", arguments={"query": "Niger Hausa"})
+    call = ToolCall(name="search", arguments={"queries": ["Niger Hausa"]})
     turn = format.turn(ToolCalls((call,)))
     assert len(turn) == 8
     assert (
-        format.decode(turn) == '<tool_call>{"name": "search", "arguments": {"query": "Niger Hausa"}}</tool_call><|end|>'
+        format.decode(turn)
+        == '<tool_call>{"name": "search", "arguments": {"queries": ["Niger Hausa"]}}</tool_call><|end|>'
     )
 
 

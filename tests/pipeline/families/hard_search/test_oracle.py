@@ -40,7 +40,7 @@ FLAT = Query(type="country", clues=(borders("sudan"), borders("libya"), borders(
 def test_flat_clues_are_combined_in_one_search() -> None:
     search, answer = moves(FLAT)
     assert search.call is not None
-    assert search.call.arguments == {"query": "Sudan Libya Niger"}
+    assert search.call.arguments == {"queries": ["Sudan Libya Niger"]}
     assert answer.answer == "Chad"
 
 
@@ -49,8 +49,8 @@ def test_a_description_is_resolved_before_its_name_is_used() -> None:
     query = Query(type="country", clues=(borders("benin"), borders("niger"), Clue(relation="borders", target=chad)))
     first, second, answer = moves(query)
     assert first.call is not None and second.call is not None
-    assert first.call.arguments == {"query": "N'Djamena"}
-    assert (second.thought, second.call.arguments) == ("Chad", {"query": "Benin Niger Chad"})
+    assert first.call.arguments == {"queries": ["N'Djamena"]}
+    assert (second.thought, second.call.arguments) == ("Chad", {"queries": ["Benin Niger Chad"]})
     assert answer.answer == "Nigeria"
 
 
@@ -64,7 +64,7 @@ def test_what_another_page_says_of_the_answer_is_asked_with_words_of_the_relatio
     )
     made = moves(query)
     assert made[0].call is not None
-    assert made[0].call.arguments == {"query": "Chad Benin official language"}
+    assert made[0].call.arguments == {"queries": ["Chad Benin official language"]}
     assert made[-1].answer == "French"
 
 
@@ -72,7 +72,7 @@ def test_a_number_is_left_out_of_the_search() -> None:
     query = Query(type="country", clues=(borders("libya"), Clue(relation="area", target=Band(high=200_000.0))))
     made = moves(query)
     assert made[0].call is not None
-    assert made[0].call.arguments == {"query": "Libya"}
+    assert made[0].call.arguments == {"queries": ["Libya"]}
     assert "country/tunisia" in WORLD.certain(query)
 
 
@@ -88,7 +88,7 @@ def test_giving_up_says_so() -> None:
 def test_an_ignored_clue_is_missing_from_the_search() -> None:
     first = moves(FLAT, "ignored_clue")[0]
     assert first.call is not None
-    assert len(str(first.call.arguments["query"]).split()) == 2
+    assert len(str(first.call.arguments["queries"]).split()) == 2
 
 
 def test_an_unknown_tool_is_called_once_and_the_answer_still_found() -> None:

@@ -1,0 +1,122 @@
+"""The turn format of a model, token in and token out.
+
+History only ever grows: the next prompt is the last prompt, the sampled ids and the ids of what is shown next. Sampled ids
+are never encoded again. Where a family's own template rewrites earlier turns (it drops old thoughts), ours keeps them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from infra.tools.base import Schema, ToolSpec
+from rl.tokens import Answer, BrokenFormat, Codec, FormatError, FormatKind, Step, ToolCalls, mark
+
+Ids = tuple[int, ...]
+
+
+class TurnFormat(Protocol):
+    """How an episode is written for one tokenizer."""
+
+    @property
+    def ends(self) -> Ids:
+        """The ids that end a sampled turn; the first is the one that `turn` writes."""
+        ...
+
+    @property
+    def end(self) -> int:
+        """The first of `ends`."""
+        ...
+
+    def opening(self, question: str, tools: Sequence[ToolSpec], memory: str = "") -> Ids:
+        """What an episode begins with, up to where the policy's first turn begins; it holds the only BOS.
+
+        `memory` (plan and notes) is shown after the question.
+        """
+        ...
+
+    def observation(self, results: Sequence[str]) -> Ids:
+        """What follows a sampled turn, up to where the next begins: each result in a tool span of its own."""
+        ...
+
+    def request(self, results: Sequence[str], text: str) -> Ids:
+        """As `observation`, and after the results (there may be none) a message of the user's. Follows a sampled turn."""
+        ...
+
+    def turn(self, step: ToolCalls | Answer) -> Ids:
+        """Ids of a turn that takes this step, as a perfect policy would sample them.
+
+        A thought is left out where the family has no place for one.
+        """
+        ...
+
+    def parse(self, ids: Sequence[int], tools: Mapping[str, Schema]) -> Step:
+        """The step that one sampled turn takes, with the schemas of `tools` by name."""
+        ...
+
+    def text(self, ids: Sequence[int]) -> str | None:
+        """What a turn says that was asked for by `request`, without a thought before it and surrounding space.
+
+        `None` if it is cut, calls a tool or holds a control token. A perfect policy writes the encoded text and `end`.
+        """
+        ...
+
+    def encode(self, text: str) -> Ids:
+        """Ids of plain text; never a control token, whatever the text spells."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ids, control tokens spelled out."""
+        ...
+
+
+class Style:
+    """What the formats have in common. A style reads the parts of a whole turn; why it is none, it raises."""
+
+    def __init__(self, codec: Codec, ends: Sequence[str]) -> None:
+        self.codec = codec
+        self.ends: Ids = tuple(codec.id[token] for token in ends)
+
+    @property
+    def end(self) -> int:
+        return self.ends[0]
+
+    def encode(self, text: str) -> Ids:
+        return self.codec.encode(text)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.codec.decode(ids)
+
+    def parse(self, ids: Sequence[int], tools: Mapping[str, Schema]) -> Step:
+        try:
+            return self._step(self._whole(ids), tools)
+        except BrokenFormat as broken:
+            return FormatError(broken.kind)
+
+    def text(self, ids: Sequence[int]) -> str | None:
+        try:
+            return self._said(self._whole(ids))
+        except BrokenFormat:
+            return None
+
+    def _whole(self, ids: Sequence[int]) -> list[str]:
+        """The parts of a turn without its end. A turn that says it was finished, and was cut, is cut."""
+        if not ids or ids[-1] not in self.ends:
+            raise BrokenFormat(FormatKind.TRUNCATED)
+        return self.codec.split(ids[:-1])
+
+    def _step(self, parts: list[str], tools: Mapping[str, Schema]) -> ToolCalls | Answer:
+        raise NotImplementedError
+
+    def _said(self, parts: list[str]) -> str:
+        raise NotImplementedError
+
+
+def opening_thought(parts: list[str]) -> tuple[str, list[str]]:
+    """The text of the `<think>` block that a turn begins with ("" without one), and the parts after it."""
+    block = parts[1:] if parts and not mark(parts[0]) and not parts[0].strip() else parts
+    if not block or mark(block[0]) != "<think>":
+        return "", parts
+    thought = block[1] if len(block) > 1 and not mark(block[1]) else ""
+    rest = block[2:] if thought else block[1:]
+    if not rest or mark(rest[0]) != "</think>":
+        raise BrokenFormat(FormatKind.UNCLOSED)
+    return thought, rest[1:]
