@@ -23,7 +23,7 @@ from pipeline.filters import FUNNEL
 from pipeline.runs import Origin, Run
 from pipeline.sampling import together
 from pipeline.solver import Solver
-from schemas.config import CurateConfig, Served
+from schemas.config import CurateConfig, Served, ToolOptions
 from schemas.task import Family
 
 log = logging.getLogger(__name__)
@@ -58,6 +58,7 @@ class OpenSolver(Protocol):
         *,
         journal: Journal,
         world: World | None,
+        tools: ToolOptions,
         concurrency: int,
     ) -> AbstractAsyncContextManager[Solver]: ...
 
@@ -212,6 +213,7 @@ class Here:
                 ARMS[config.family][stage],
                 journal=journal,
                 world=self._world,
+                tools=config.tools,
                 concurrency=config.concurrency,
             ) as solver:
                 await _a_few_at_once([b for b in batches if left[b]], lambda batch: do(run, batch, solver, bar))

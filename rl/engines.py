@@ -13,7 +13,7 @@ from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.solver import Solver
 from rl.solvers import Arm, open_endpoint, solver_for
-from schemas.config import Served
+from schemas.config import Served, ToolOptions
 
 
 class Engines:
@@ -66,6 +66,7 @@ class Engines:
         *,
         journal: Journal,
         world: World | None,
+        tools: ToolOptions,
         concurrency: int,
     ) -> AsyncIterator[Solver]:
         """A `pipeline.curate.OpenSolver`."""
@@ -77,6 +78,7 @@ class Engines:
             settings=self._settings,
             journal=journal,
             world=world,
+            tools=tools,
             concurrency=concurrency,
         ) as solver:
             yield solver

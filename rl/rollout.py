@@ -21,6 +21,10 @@ Watch = Callable[[Turn], None]
 """Hears of every turn as soon as it is over."""
 
 
+def unwatched(turn: Turn) -> None:
+    """A `Watch` that looks away."""
+
+
 class Sampler(Protocol):
     """Where turns come from. `version` names the weights."""
 
@@ -60,7 +64,7 @@ async def rollout(
     solver: str,
     arm: str = "tools",
     seconds: float = 600.0,
-    watch: Watch = lambda turn: None,
+    watch: Watch = unwatched,
 ) -> Trajectory:
     """One attempt at the task. Equal (task, seed, version) makes equal model calls.
 

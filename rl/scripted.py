@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from infra.client import Completion
 from pipeline.corpora.world import World
 from pipeline.families.hard_search.explore import Explorer
-from pipeline.families.hard_search.oracle import Script
+from pipeline.families.hard_search.oracle import Move, Script
 from rl.env import NO_SUMMARY, Env
 from rl.tokens import Answer, ToolCalls
 from schemas.errors import TouchstoneError
@@ -19,9 +19,9 @@ class NoScript(TouchstoneError):
     """A task that no script solves."""
 
 
-def oracle(task: Task, world: World, env: Env, seed: int) -> "ScriptedSampler":
+def oracle(task: Task, world: World | None, env: Env, seed: int) -> "ScriptedSampler":
     """A sampler that solves the task by reading pages. Raises `NoScript`."""
-    if not isinstance(task.constraints, Query):
+    if world is None or not isinstance(task.constraints, Query):
         raise NoScript(f"{task.task_id}: no oracle solves tasks of {task.family}; give a model as the policy")
     notes = env.limits.management.mode != "off"
     return ScriptedSampler(env, Explorer(world).script(task.constraints, random.Random(seed), notes=notes))
@@ -51,9 +51,7 @@ class ScriptedSampler:
             ids = (*format.encode("\n".join(self._noted) or "nothing yet"), format.end)
         else:
             move = next(self._script) if self._seen is None else self._script.send(self._seen)
-            ids = format.turn(
-                ToolCalls(move.calls, move.thought) if move.calls else Answer(move.answer, move.thought)
-            )
+            ids = format.turn(step(move))
         ids = ids[:max_tokens]
         return Completion(
             text=format.decode(ids),
@@ -64,3 +62,8 @@ class ScriptedSampler:
             finish="stop" if ids[-1] in ends else "length",
             call_id="",
         )
+
+
+def step(move: Move) -> ToolCalls | Answer:
+    """The move as a turn takes it."""
+    return ToolCalls(move.calls, move.thought) if move.calls else Answer(move.answer, move.thought)

@@ -1,6 +1,7 @@
 """One attempt at one task, by a model or by the oracle: `touchstone solve`."""
 
 import asyncio
+from dataclasses import replace
 
 from pydantic import Field
 
@@ -13,19 +14,19 @@ from rl.context import ContextOptions
 from rl.env import Env, Limits
 from rl.formats import load_format
 from rl.policy import Policy
-from rl.rollout import Watch, rollout
+from rl.rollout import Watch, rollout, unwatched
 from rl.scripted import oracle
 from rl.solvers import AgentSolver, open_endpoint
-from rl.tooling import open_tools, toolsets_of
+from rl.tooling import open_tools
 from schemas.base import Options
 from schemas.config import Served, ToolOptions
 from schemas.task import Task
-from schemas.trajectory import Trajectory
+from schemas.trajectory import Trajectory, Turn
 
 ORACLE = "oracle"
 """The policy that follows a script which reads pages until it is sure."""
 ROOMY = Limits(max_turns=1000, max_tokens=256, context=8192, management=ContextOptions(mode="drop"))
-"""What the oracle may spend; what is asked may take hundreds of pages."""
+"""What the oracle may spend where nothing else is said."""
 
 
 class SolveOptions(Options):
@@ -35,33 +36,59 @@ class SolveOptions(Options):
     seconds: float = Field(default=3600, gt=0)
     """Time of the whole attempt."""
     limits: Limits | None = None
-    """What it may spend; absent, what the policy was built for."""
+    """What it may spend; absent, what the policy was built with."""
     tools: ToolOptions = ToolOptions()
 
 
 def solve(
-    task: Task, served: Served, *, world: World | None, options: SolveOptions, settings: Settings, watch: Watch
+    task: Task,
+    served: Served,
+    options: SolveOptions,
+    *,
+    world: World | None,
+    settings: Settings,
+    watch: Watch = unwatched,
 ) -> Trajectory:
-    """Attempt the task, with `served.model` the model or `ORACLE`. Starts the model's server where `served` has no url.
+    """Attempt the task; `served.model` is a model or `ORACLE`. Its server is started where `served` has no url.
 
     Raises `NoScript`, `UnavailableModel`, `ModelError`, `ToolDown` or `PolicyError`.
     """
     if served.model == ORACLE:
-        return asyncio.run(_follow(task, world, options, watch))
+        return asyncio.run(_follow(task, options, world, watch))
     with open_endpoint(served, settings=settings, concurrency=1) as endpoint:
-        return asyncio.run(_ask(task, served, endpoint, world, options, settings, watch))
+        return asyncio.run(_sample(task, served, options, endpoint, world, settings, watch))
 
 
-async def _follow(task: Task, world: World | None, options: SolveOptions, watch: Watch) -> Trajectory:
-    async with open_tools(world, options.tools, toolsets_of(task.tools)) as tools:
-        format = load_format(ASSETS / "starter")
-        env = Env(tools, format, options.limits or ROOMY, tuple(options.tools.offered(tools.specs)))
+async def _follow(task: Task, options: SolveOptions, world: World | None, watch: Watch) -> Trajectory:
+    async with open_tools(world, options.tools, task.tools) as opened:
+        env = Env(opened.tools, load_format(ASSETS / "starter"), options.limits or ROOMY, opened.extra)
         sampler = oracle(task, world, env, options.seed)
 
-        def both(turn):
+        def both(turn: Turn) -> None:
             sampler.see(turn)
             watch(turn)
 
         return await rollout(
             task, options.seed, env=env, sampler=sampler, solver=ORACLE, seconds=options.seconds, watch=both
         )
+
+
+async def _sample(
+    task: Task,
+    served: Served,
+    options: SolveOptions,
+    endpoint: Endpoint,
+    world: World | None,
+    settings: Settings,
+    watch: Watch,
+) -> Trajectory:
+    policy = Policy.load(resolve(served.model, settings.cache).path)
+    policy = replace(policy, limits=options.limits or policy.limits)
+    async with (
+        ModelClient(endpoint, None, concurrency=1) as client,
+        open_tools(world, options.tools, task.tools) as opened,
+    ):
+        solver = AgentSolver(
+            client, world, policy, opened, temperature=served.temperature, seconds=options.seconds, watch=watch
+        )
+        return await solver(task, options.seed)

@@ -4,7 +4,6 @@ Arms: `tools`, the policy in its environment; `closed_book`, a chat model asked 
 `no_reasoning`, a chat model on a computed question with and without room to work it out.
 """
 
-import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -17,13 +16,14 @@ from infra.models import resolve
 from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.curate import Arm as Arm
+from pipeline.families.hard_search.generator import TOOLS
 from pipeline.solver import Solver, SolverDown
 from rl.env import Env
 from rl.policy import Policy
 from rl.prompts import CHATS, Chat
-from rl.rollout import rollout
-from rl.tools import world_tools
-from schemas.config import Served
+from rl.rollout import ServedSampler, Watch, rollout, unwatched
+from rl.tooling import Opened, open_tools
+from schemas.config import Served, ToolOptions
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
@@ -34,44 +34,45 @@ class SolverError(TouchstoneError):
 
 
 class AgentSolver:
-    """A policy with the tools of a world; many attempts may run at once."""
+    """A policy with its tools; many attempts may run at once."""
 
     arm = "tools"
 
     def __init__(
         self,
         client: ModelClient,
-        world: World,
+        world: World | None,
         policy: Policy,
+        opened: Opened,
         *,
         temperature: float = 1.0,
         seconds: float = 600.0,
+        watch: Watch = unwatched,
     ) -> None:
         """`seconds` bounds one attempt. An attempt never outgrows the server's window."""
         self.name = solver_name(client.endpoint)
-        self._client = client
+        self._sampler = ServedSampler(client, client.endpoint.revision, temperature)
         self._world = world
-        self._tools = world_tools(world)
+        self._opened = opened
         self._policy = policy
         window = min(policy.limits.context, client.endpoint.max_model_len or policy.limits.context)
         self._limits = policy.limits.model_copy(update={"context": window})
-        self._temperature = temperature
         self._seconds = seconds
+        self._watch = watch
 
     def out_of_reach(self, task: Task) -> str | None:
         """A name in the task that the policy has no token for, `None` where it knows them all."""
-        return self._policy.unknown_name(task, self._world)
+        return None if self._world is None else self._policy.unknown_name(task, self._world)
 
     async def __call__(self, task: Task, seed: int) -> Trajectory:
         return await rollout(
             task,
             seed,
-            env=Env(self._tools, self._policy.format, self._limits),
-            client=self._client,
+            env=Env(self._opened.tools, self._policy.format, self._limits, self._opened.extra),
+            sampler=self._sampler,
             solver=self.name,
-            version=self._client.endpoint.revision,
-            temperature=self._temperature,
             seconds=self._seconds,
+            watch=self._watch,
         )
 
 
@@ -165,6 +166,7 @@ async def solver_for(
     settings: Settings,
     journal: Journal | None,
     world: World | None = None,
+    tools: ToolOptions | None = None,
     concurrency: int = 128,
 ) -> AsyncIterator[Solver]:
     """One arm on a model that is up; several arms may share an endpoint. `tools` needs the world.
@@ -182,5 +184,5 @@ async def solver_for(
                 f"{endpoint.url}: the arm `tools` needs token ids, which only vllm servers return; serve the model with vllm"
             )
         policy = Policy.load(resolve(served.model, settings.cache).path)
-        # In a thread: the world may still have its index to build.
-        yield await asyncio.to_thread(AgentSolver, client, world, policy, temperature=served.temperature)
+        async with open_tools(world, tools or ToolOptions(), TOOLS) as opened:
+            yield AgentSolver(client, world, policy, opened, temperature=served.temperature)

@@ -1,1 +1,73 @@
-"""The tools of a world, opened for as long as a block runs: our own served in processes of their own, a user's beside them."""
+"""The tools of episodes, for as long as a block runs: ours in server processes of their own, a user's servers beside them."""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.pages.corpus import Corpus
+from infra.tools.base import Tools
+from infra.tools.local import LocalTools
+from infra.tools.pages import toolsets_for
+from infra.tools.serve import ServeOptions, own_server
+from infra.tools.sessions import McpTools
+from pipeline.corpora import store
+from pipeline.corpora.world import World
+from schemas.config import ToolOptions
+from schemas.errors import TouchstoneError
+
+_SERVERS = {"pages": ("search", "browser"), "python": ("python",)}
+"""Our server processes, each with its toolsets: what runs a policy's code is apart from the rest."""
+_TOOLSETS = {"search": ("search",), "browser": ("open", "find", "follow", "back"), "python": ("python",)}
+
+
+class NoPages(TouchstoneError):
+    """Tools that read pages, without any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`tools` to be had; `extra` are those of a user's servers, which every task is offered."""
+
+    tools: Tools
+    extra: tuple[str, ...] = ()
+
+
+@asynccontextmanager
+async def open_tools(world: World | None, options: ToolOptions, names: Iterable[str]) -> AsyncIterator[Opened]:
+    """Serve those of our tools that `names` are among, over the world's pages. Raises `ToolDown`, `ToolClash` or `NoPages`."""
+    ours = _toolsets_of(names)
+    with _pages(world if ours & {"search", "browser"} else None) as pages:
+        if pages is None and ours & {"search", "browser"}:
+            raise NoPages(f"tools {sorted(ours)}: read pages, and the task is about no world; give one")
+        commands = {
+            server: own_server(ServeOptions(pages=pages, tools=tuple(t for t in sets if t in ours), deny=options.deny))
+            for server, sets in _SERVERS.items()
+            if ours & set(sets)
+        }
+        async with McpTools(options, commands) as tools:
+            known = {name for sets in _TOOLSETS.values() for name in sets}
+            yield Opened(tools, tuple(sorted(set(tools.specs) - known)))
+
+
+def local_tools(world: World) -> LocalTools:
+    """Search and browser over the world in this process, which is faster where thousands of short episodes are played."""
+    return LocalTools(toolsets_for(Corpus(world.documents.values(), index=world.index)))
+
+
+def _toolsets_of(names: Iterable[str]) -> set[str]:
+    wanted = set(names)
+    return {toolset for toolset, tools in _TOOLSETS.items() if wanted & set(tools)}
+
+
+@contextmanager
+def _pages(world: World | None) -> Iterator[Path | None]:
+    """The folder that holds the world; one in memory is stored for as long as the block runs."""
+    if world is None or world.folder is not None:
+        yield None if world is None else world.folder
+        return
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        folder = Path(scratch) / "world"
+        store.save(world, folder, {})
+        yield folder

@@ -254,6 +254,8 @@ ATTEMPTS = Table(
         "turns": pa.list_(
             _struct(
                 prompt_tokens=INT,
+                segment=INT,
+                shown_ids=pa.list_(INT),
                 output_ids=pa.list_(INT),
                 logprobs=pa.list_(FLOAT),
                 text=TEXT,
@@ -261,6 +263,7 @@ ATTEMPTS = Table(
                 call_id=TEXT,
                 tool_calls=pa.list_(_struct(name=TEXT, arguments=TEXT)),
                 observation=TEXT,
+                fault=TEXT,
             )
         ),
         "stop": TEXT,

@@ -86,6 +86,7 @@ def load(path: Path) -> World:
         report=about["report"],
         gaps=[(s, r) for s, r in about["gaps"]],
         index=index,
+        folder=path,
     )
     world.__dict__["hash"] = about["hash"]
     return world

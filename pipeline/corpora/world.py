@@ -8,6 +8,7 @@ never makes an answer look unique.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 
 from infra.search import SearchIndex
 from schemas.base import content_hash
@@ -30,8 +31,11 @@ class World:
         report: Mapping[str, int | float] | None = None,
         gaps: Iterable[tuple[str, str]] = (),
         index: SearchIndex | None = None,
+        folder: Path | None = None,
     ) -> None:
         self.name = name
+        self.folder = folder
+        """Where the world is stored; `None` for one in memory."""
         self.entities = {e.id: e for e in entities}
         self.relations = {r.name: r for r in relations}
         self.facts = tuple(facts)

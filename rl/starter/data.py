@@ -18,8 +18,9 @@ from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
 from rl.formats import TurnFormat
 from rl.starter.sft import Episode
-from rl.tokens import Answer, ToolCalls
-from rl.tools import world_tools
+from rl.scripted import step
+from rl.tokens import ToolCalls
+from rl.tooling import local_tools
 from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
 from schemas.query import Clue, EntityRef, Query
@@ -111,10 +112,12 @@ def episodes(
 
     Equal (world, tasks, seed) give equal episodes.
     """
-    oracle, env = Oracle(world), Env(world_tools(world), format, limits)
+    oracle = Oracle(world)
 
     async def play_all() -> list[Episode]:
         played = []
+        tools = local_tools(world)
+        env = Env(tools, format, limits)
         for task in tasks:
             assert isinstance(task.constraints, Query)
             rng = random.Random(f"{seed}/{task.task_id}")
@@ -122,6 +125,7 @@ def episodes(
             episode, answer = await play(env, format, task, oracle.script(task.constraints, rng, flaw))
             if flaw is not None or (answer is not None and grade(task.answer, answer) == RIGHT):
                 played.append(episode)
+        await tools.close()
         return played
 
     return asyncio.run(play_all())
@@ -139,14 +143,12 @@ async def play(env: Env, format: TurnFormat, task: Task, script: Script) -> tupl
     mask = [False] * len(ids)
     move = next(script)
     while True:
-        turn = format.turn(_step(move))
+        turn = format.turn(step(move))
         seen = await env.step(turn)
-        ids += [*turn, *seen.ids]
-        mask += [True] * len(turn) + [False] * len(seen.ids)
+        shown = () if seen.done else env.shown
+        ids += [*turn, *shown]
+        mask += [True] * len(turn) + [False] * len(shown)
         if seen.done:
+            await env.close()
             return Episode(np.array(ids, dtype=np.int32), np.array(mask)), seen.answer
         move = script.send(seen.text or "")
-
-
-def _step(move: Move) -> ToolCalls | Answer:
-    return ToolCalls((move.call,), move.thought) if move.call else Answer(move.answer, move.thought)

@@ -12,7 +12,7 @@ from pipeline.corpora.world import World
 from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
 from rl.formats import TurnFormat
-from rl.tools import world_tools
+from rl.tooling import local_tools
 from schemas.task import Task
 
 
@@ -68,7 +68,7 @@ async def _attempt(
     score: Score,
 ) -> None:
     """All tasks of a batch at once, a turn of each at a time."""
-    tools = world_tools(world)
+    tools = local_tools(world)
     running = []
     for task in tasks:
         env = Env(tools, format, limits)
@@ -82,9 +82,11 @@ async def _attempt(
             if not seen.done:
                 still.append((task, env))
                 continue
+            await env.close()
             right = seen.answer is not None and grade(task.answer, seen.answer) == RIGHT
             score.count(task.stratum, right, str(seen.stop))
         running = still
+    await tools.close()
 
 
 @torch.inference_mode()
