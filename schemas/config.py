@@ -77,6 +77,47 @@ MEMORY = Served(model="memory", temperature=0.5)
 """What a small model knows by heart. At temperature 1 it rambles, and would look as if it knew nothing."""
 
 
+class ToolServer(Options):
+    """A server of the Model Context Protocol: the addresses of equal replicas, or a command that is started here."""
+
+    urls: tuple[str, ...] = ()
+    """Streamable HTTP, such as `http://127.0.0.1:8000/mcp`. A session that loses one replica goes on in another."""
+    command: tuple[str, ...] = ()
+    """A program that speaks the protocol on its standard streams, and its arguments."""
+    replicas: int = Field(default=1, ge=1, le=256)
+    """How many times `command` is started."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "ToolServer":
+        if bool(self.urls) == bool(self.command):
+            given = "both" if self.urls else "neither"
+            raise ValueError(f"urls and command: {given} given; a tool server has the one or the other")
+        if self.urls and self.replicas != 1:
+            raise ValueError(f"replicas={self.replicas}: is for command; replicas at addresses are listed in urls")
+        return self
+
+
+class ToolOptions(Options):
+    """Where an episode's tools run, and how long a call may take."""
+
+    servers: dict[str, ToolServer] = {}
+    """Servers besides our own, by a name for messages. A tool that does not say it only reads is never called twice."""
+    replicas: int = Field(default=1, ge=1, le=256)
+    """Processes of our own server."""
+    call_seconds: float = Field(default=60.0, gt=0, le=86400)
+    """One try of a call. A tool's own time limits must lie below it."""
+    total_seconds: float = Field(default=180.0, gt=0, le=86400)
+    """A call with every try, restart and replay; then the tool is down and the episode ends."""
+    heartbeat_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """A server that gives no sign of life for so long is given up, and restarted where it is ours."""
+
+    @model_validator(mode="after")
+    def _a_try_fits(self) -> "ToolOptions":
+        if self.call_seconds > self.total_seconds:
+            raise ValueError(f"call_seconds={self.call_seconds:g} is above total_seconds={self.total_seconds:g}")
+        return self
+
+
 _READ_BY: dict[str, Family] = {"hard_search": "hard_search", "world": "hard_search", "math": "math"}
 """Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
 

@@ -1,0 +1,249 @@
+"""One MCP server that is always being connected to, and the equal ones that stand in for each other.
+
+Invariants: a replica's connection lives in one task, which alone opens and closes it, and calls from any task share it. A call
+that is cancelled or late never touches the calls beside it. A server that we started dies with us (see `infra.guard`).
+"""
+
+import asyncio
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any, TextIO, cast
+
+import httpx2
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from infra import guard
+from infra.endpoint import behind_proxy
+from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
+from infra.tools.server import BEGUN, DOWN, EFFECT, END, LOST, SESSION, SOURCES
+from schemas.errors import TouchstoneError
+from schemas.trajectory import ToolCall
+
+_CONNECT_S = 60.0
+_START_TRIES = 3
+_STEADY_S = 10.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
+_LAST_LINES = 5
+_REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
+
+
+class Failed(Exception):
+    """A call that gave no answer. `made` is `False` where the server surely did not make it."""
+
+    def __init__(self, why: str, *, made: bool = True) -> None:
+        super().__init__(why)
+        self.made = made
+
+
+class AnotherServer(TouchstoneError):
+    """What answers is not the server whose place it has."""
+
+
+def pause(failures: int) -> float:
+    """Seconds to wait after so many failures in a row: exponential, with jitter."""
+    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**failures) * random.uniform(0.5, 1.5)
+
+
+class Replica:
+    """One server, at an address or of a command that is started here, connected to again whenever that breaks."""
+
+    def __init__(self, where: str | Sequence[str], *, call_seconds: float, heartbeat_seconds: float) -> None:
+        self.where = where if isinstance(where, str) else " ".join(where)
+        self._address = where
+        self._call_seconds, self._heartbeat_seconds = call_seconds, heartbeat_seconds
+        self._client: Client | None = None
+        self._doubt = asyncio.Event()
+        self.sessions = self.calls = self.failures = 0
+        self.why = "not connected yet"
+        self.changed: Callable[[], None] = lambda: None
+        self.admit: Callable[[str, Sequence[ToolSpec]], None] = lambda version, specs: None
+
+    @property
+    def live(self) -> bool:
+        return self._client is not None
+
+    async def run(self) -> None:
+        """Keep the connection until cancelled."""
+        while True:
+            began = time.monotonic()
+            with cast(TextIO, tempfile.TemporaryFile("w+", errors="replace")) as log:
+                try:
+                    async with self._connection(log) as client:
+                        self.admit(_version(client), await _list(client))
+                        await self._while_live(client)
+                except Exception as error:
+                    self.why = _reason(error, log)
+            self.failures = 0 if time.monotonic() - began > _STEADY_S else self.failures + 1
+            self.changed()
+            await asyncio.sleep(pause(self.failures))
+
+    async def call(self, call: ToolCall, session: str | None, *, begun: bool = False) -> ToolResult:
+        """Make a call once, as a call of `session`. Raises `Failed`."""
+        if (client := self._client) is None:
+            raise Failed(f"{self.where}: {self.why}", made=False)
+        meta = cast(types.RequestParamsMeta, {} if session is None else {SESSION: session, BEGUN: begun})
+        self.calls += 1
+        try:
+            async with asyncio.timeout(self._call_seconds):
+                result = await client.session.call_tool(call.name, call.arguments, meta=meta)
+        except TimeoutError:
+            self._doubt.set()
+            raise Failed(f"{self.where}: no answer within {self._call_seconds:g} s") from None
+        except MCPError as error:
+            if error.error.code in _REFUSALS:
+                return ToolResult(error.error.message, error=True)
+            self._doubt.set()
+            raise Failed(f"{self.where}: {error.error.message}") from error
+        except (ValidationError, RuntimeError) as error:
+            raise Failed(f"{self.where}: unusable answer ({_line(error)})") from error
+        finally:
+            self.calls -= 1
+        return _result(self.where, result)
+
+    async def end(self, session: str) -> None:
+        """Tell the server that the session is over, if it can be told."""
+        if (client := self._client) is not None:
+            request = types.Request[types.RequestParams, str](
+                method=END,
+                params=types.RequestParams(_meta={SESSION: session}),
+            )
+            with suppress(MCPError, ValidationError, TimeoutError):
+                async with asyncio.timeout(self._heartbeat_seconds):
+                    await client.session.send_request(request, types.EmptyResult)
+
+    async def _while_live(self, client: Client) -> None:
+        self._client, self.why = client, ""
+        self.changed()
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._doubt.wait(), self._heartbeat_seconds)
+                self._doubt.clear()
+                try:
+                    async with asyncio.timeout(self._heartbeat_seconds):
+                        await _ping(client)
+                except TimeoutError:
+                    raise TimeoutError(f"no sign of life within {self._heartbeat_seconds:g} s") from None
+        finally:
+            self._client = None
+
+    @asynccontextmanager
+    async def _connection(self, log: TextIO) -> AsyncIterator[Client]:
+        async with AsyncExitStack() as stack:
+            if isinstance(self._address, str):
+                http = httpx2.AsyncClient(
+                    timeout=httpx2.Timeout(_CONNECT_S, read=self._call_seconds + _CONNECT_S),
+                    limits=httpx2.Limits(max_connections=None),
+                    trust_env=behind_proxy(self._address),
+                )
+                transport = streamable_http_client(self._address, http_client=await stack.enter_async_context(http))
+            else:
+                guarded = ["-I", guard.__file__, "--of", str(os.getpid()), *self._address]
+                server = StdioServerParameters(command=sys.executable, args=guarded, env=dict(os.environ))
+                transport = stdio_client(server, errlog=log)
+            async with asyncio.timeout(_CONNECT_S):
+                client = await stack.enter_async_context(Client(transport, cache=None))
+            yield client
+
+
+class Pool:
+    """The replicas of one server."""
+
+    def __init__(self, name: str, replicas: Sequence[Replica]) -> None:
+        self.name, self.replicas = name, tuple(replicas)
+        self.specs: dict[str, ToolSpec] = {}
+        self._version: str | None = None
+        self._news = asyncio.Event()
+        for replica in replicas:
+            replica.changed, replica.admit = self._news.set, self._admit
+
+    def _admit(self, version: str, specs: Sequence[ToolSpec]) -> None:
+        if self._version is None:
+            self._version, self.specs = version, {spec.name: spec for spec in specs}
+        elif (version, {spec.name: spec for spec in specs}) != (self._version, self.specs):
+            raise AnotherServer(
+                f"{self.name}: {version or 'a server'} answers, which is not the {self._version or 'server'} of before"
+            )
+
+    async def started(self) -> None:
+        """Wait until every replica is live or has failed for good. Raises `ToolDown` where none is live."""
+        while any(not replica.live and replica.failures < _START_TRIES for replica in self.replicas):
+            self._news.clear()
+            await self._news.wait()
+        if not any(replica.live for replica in self.replicas):
+            tried = "; ".join(f"{replica.where}: {replica.why}" for replica in self.replicas)
+            raise ToolDown(f"{self.name}: the tool server cannot be reached ({tried}); start it or correct the config")
+
+    async def pick(self, load: Callable[[Replica], int]) -> Replica:
+        """The live replica with the least load, once there is one."""
+        while not (live := [replica for replica in self.replicas if replica.live]):
+            self._news.clear()
+            await self._news.wait()
+        return min(live, key=lambda replica: (load(replica), random.random()))
+
+
+async def _ping(client: Client) -> None:
+    """Raises unless the server answers. The newest protocol has no ping."""
+    try:
+        if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            await client.session.send_discover(client.protocol_version)
+        else:
+            await client.session.send_ping()
+    except MCPError as error:
+        if error.error.code != types.METHOD_NOT_FOUND:
+            raise
+
+
+async def _list(client: Client) -> list[ToolSpec]:
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        if not (cursor := page.next_cursor):
+            return [ToolSpec(t.name, t.description or "", t.input_schema, _effect(t)) for t in tools]
+
+
+def _effect(tool: types.Tool) -> Effect:
+    """What our server says; of others only a tool that says it reads is taken to change nothing."""
+    if (ours := (tool.meta or {}).get(EFFECT)) in list(Effect):
+        return Effect(ours)
+    return Effect.READ if tool.annotations and tool.annotations.read_only_hint else Effect.OUTSIDE
+
+
+def _version(client: Client) -> str:
+    return f"{client.server_info.name} {client.server_info.version}".strip() if client.server_info else ""
+
+
+def _result(where: str, result: types.CallToolResult) -> ToolResult:
+    meta: Mapping[str, Any] = result.meta or {}
+    text = "\n".join(
+        block.text if isinstance(block, types.TextContent) else f"[{block.type}]" for block in result.content
+    )
+    if result.is_error and (meta.get(DOWN) or meta.get(LOST)):
+        raise Failed(f"{where}: {text}", made=not meta.get(LOST))
+    return ToolResult(text, bool(result.is_error), tuple(map(str, meta.get(SOURCES, ()))))
+
+
+def _reason(error: BaseException, log: TextIO) -> str:
+    """What went wrong, and the last lines the server wrote to its standard error."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    log.seek(0)
+    lines = [line.strip() for line in log.read()[-4096:].splitlines() if line.strip()]
+    return _line(error) + (f"; it said: {' | '.join(lines[-_LAST_LINES:])}" if lines else "")
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
