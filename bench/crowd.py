@@ -33,14 +33,21 @@ async def measure() -> tuple[list[Row], list[Figure]]:
     """One row for `TITLE`, and the figures."""
     options = ToolOptions(servers={"slow": ToolServer(command=(sys.executable, "-m", "bench.slow"), replicas=2)})
     format = load_format(ASSETS / "starter")
-    async with open_tools(None, options, ()) as tools, lags() as felt:
+    async with open_tools(None, options, ()) as opened, lags() as felt:
         started = time.perf_counter()
-        ended = await asyncio.gather(*(episode(tools, format, number) for number in range(EPISODES)))
+        ended = await asyncio.gather(*(episode(opened.tools, format, number) for number in range(EPISODES)))
         seconds = time.perf_counter() - started
     stops = Counter(it.stop.value for it in ended)
     lost = EPISODES - sum(it.stop is StopReason.ANSWERED and it.answer == "done" for it in ended)
     cuts = quantiles([lag * 1000 for lag in felt], n=100)
-    row = (EPISODES, TURNS, round(seconds, 1), round(EPISODES * TURNS / seconds), round(cuts[49], 1), round(cuts[98], 1))
+    row = (
+        EPISODES,
+        TURNS,
+        round(seconds, 1),
+        round(EPISODES * TURNS / seconds),
+        round(cuts[49], 1),
+        round(cuts[98], 1),
+    )
     figures = [
         Figure("crowd_loop_lag_p99_ms", cuts[98], "< 100 ms"),
         Figure("crowd_episodes_lost", lost, "== 0"),
@@ -51,7 +58,7 @@ async def measure() -> tuple[list[Row], list[Figure]]:
 async def episode(tools: Tools, format: TurnFormat, number: int) -> Trajectory:
     env = Env(tools, format, Limits(max_turns=TURNS + 1, context=8192, max_tokens=256))
     sampler = ScriptedSampler(env, script(number))
-    return await rollout(task(), number, env=env, sampler=sampler, solver="script", watch=sampler.see)
+    return await rollout(task("look"), number, env=env, sampler=sampler, solver="script", watch=sampler.see)
 
 
 def script(number: int) -> Script:

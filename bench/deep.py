@@ -27,7 +27,7 @@ from schemas.trajectory import StopReason, Trajectory
 TASKS = 8
 WINDOW, TURN = 8192, 192
 NAMED = 5
-"""Entities that a task has to name: each is one more page and one more search."""
+"""Entities that a task has to name and that are no candidates: each is one more page and one more search."""
 TITLE = ("mode", "task", "turns", "pages", "searches", "segments", "largest prompt", "stop", "answer")
 
 
@@ -74,9 +74,9 @@ async def measure() -> tuple[list[Row], list[Figure]]:
     format = load_format(ASSETS / "starter")
     tasks, explorer = deep_tasks(world), Explorer(world)
     played: dict[str, list[Played]] = {}
-    async with open_tools(world, ToolOptions(), ("search", "browser")) as tools:
+    async with open_tools(world, ToolOptions(), ("search", "open")) as opened:
         for mode in ("drop", "summarise", "off"):
-            played[mode] = [await play(mode, task, explorer, tools, format) for task in tasks]
+            played[mode] = [await play(mode, task, explorer, opened.tools, format) for task in tasks]
     managed, unmanaged = [*played["drop"], *played["summarise"]], played["off"]
     overflowed = [it for it in unmanaged if it.trajectory.stop is StopReason.CONTEXT_OVERFLOW]
     figures = [
@@ -85,7 +85,9 @@ async def measure() -> tuple[list[Row], list[Figure]]:
         Figure("deep_searches_min", min(it.searches for it in managed), ">= 70"),
         Figure("deep_right_share", mean(it.right for it in managed), "== 1"),
         Figure("deep_answer_in_last_window_share", mean(it.remembers for it in managed), "== 1"),
-        Figure("deep_largest_prompt", max(t.prompt_tokens for it in managed for t in it.trajectory.turns), f"<= {WINDOW}"),
+        Figure(
+            "deep_largest_prompt", max(t.prompt_tokens for it in managed for t in it.trajectory.turns), f"<= {WINDOW}"
+        ),
         Figure("unmanaged_overflow_share", len(overflowed) / len(unmanaged), "== 1"),
         Figure("unmanaged_overflow_turn_mean", mean(it.turns for it in unmanaged), ">= 1"),
         Figure("management_turns_ratio", mean(it.turns for it in managed) / mean(it.turns for it in unmanaged), ">= 3"),
@@ -101,9 +103,15 @@ def deep_tasks(world: World, count: int = TASKS, seed: int = 0) -> list[Task]:
     while len(tasks) < count:
         task = make(seed, index)
         index += 1
-        if not isinstance(task, Miss) and isinstance(task.constraints, Query) and len({*named(task.constraints)}) >= NAMED:
+        if not isinstance(task, Miss) and len(_named_beside(task, world)) >= NAMED:
             tasks.append(task)
     return tasks
+
+
+def _named_beside(task: Task, world: World) -> set[str]:
+    """What the task names that is no candidate."""
+    assert isinstance(task.constraints, Query)
+    return {*named(task.constraints)} - {*world.of_type(task.constraints.type)}
 
 
 async def play(mode: str, task: Task, explorer: Explorer, tools: Tools, format: TurnFormat) -> Played:

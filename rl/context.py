@@ -9,7 +9,7 @@ used last stay as they were in half of the room, others cut to their first words
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -131,6 +131,7 @@ class Context:
     def remember(self, call: ToolCall) -> ToolResult:
         """Carry out a call of one of `MEMORY_TOOLS`. What it wrote is in the opening from the next rewrite on."""
         text, state = str(call.arguments["text"]).strip(), self.state
+        changed: dict[str, Any]
         if call.name == PLAN.name:
             changed = {"plan": text}
         else:
@@ -139,7 +140,9 @@ class Context:
         size = len(self._format.encode(_memory(written.plan, written.notes, ())))
         if size > self.memory_tokens:
             most = self.memory_tokens
-            return ToolResult(f"error: plan and notes would take {size} of {most} tokens; write them shorter", error=True)
+            return ToolResult(
+                f"error: plan and notes would take {size} of {most} tokens; write them shorter", error=True
+            )
         self.state = written
         return ToolResult("written down")
 
@@ -156,9 +159,7 @@ class Context:
             old.model_copy(update={"used": turn}) if any(source in written for source in old.sources) else old
             for old in state.entries
         )
-        self.state = state.model_copy(
-            update={"turns": turn, "entries": (*entries, entry), "unsampled": len(entry.ids)}
-        )
+        self.state = state.model_copy(update={"turns": turn, "entries": (*entries, entry), "unsampled": len(entry.ids)})
         if self.room >= self._needed(reserve) or self._options.mode == "off":
             return
         if self._options.mode == "summarise":

@@ -206,8 +206,8 @@ class Env:
             case Answer(text=text):
                 return Observation(stop=StopReason.ANSWERED, answer=text)
             case FormatError(kind=FormatKind.TRUNCATED as kind):
-                stop = StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS
-                return Observation(stop=stop, fault=kind)
+                cut = StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS
+                return Observation(stop=cut, fault=kind)
             case FormatError(kind=kind) as broken:
                 it.errors += 1
                 if it.errors > self.limits.shown_errors:

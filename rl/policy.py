@@ -70,4 +70,3 @@ def _named(task: Task) -> Iterator[str]:
         yield task.answer.entity
     if isinstance(task.constraints, Query):
         yield from named(task.constraints)
-

@@ -38,13 +38,15 @@ class Opened:
 async def open_tools(world: World | None, options: ToolOptions, names: Iterable[str]) -> AsyncIterator[Opened]:
     """Serve those of our tools that `names` are among, over the world's pages. Raises `ToolDown`, `ToolClash` or `NoPages`."""
     ours = _toolsets_of(names)
-    with _pages(world if ours & {"search", "browser"} else None) as pages:
-        if pages is None and ours & {"search", "browser"}:
-            raise NoPages(f"tools {sorted(ours)}: read pages, and the task is about no world; give one")
+    reads = bool(ours & {"search", "browser"})
+    with _pages(world if reads and options.pages is None else None) as folder:
+        pages = options.pages or folder
+        if reads and pages is None:
+            raise NoPages(f"tools {sorted(ours)}: read pages, and the task is about no world; name some in tools.pages")
         commands = {
-            server: own_server(ServeOptions(pages=pages, tools=tuple(t for t in sets if t in ours), deny=options.deny))
-            for server, sets in _SERVERS.items()
-            if ours & set(sets)
+            server: own_server(ServeOptions(served, pages, options.hosts, options.deny))
+            for server, toolsets in _SERVERS.items()
+            if (served := tuple(toolset for toolset in toolsets if toolset in ours))
         }
         async with McpTools(options, commands) as tools:
             known = {name for sets in _TOOLSETS.values() for name in sets}
@@ -62,12 +64,12 @@ def _toolsets_of(names: Iterable[str]) -> set[str]:
 
 
 @contextmanager
-def _pages(world: World | None) -> Iterator[Path | None]:
+def _pages(world: World | None) -> Iterator[str | None]:
     """The folder that holds the world; one in memory is stored for as long as the block runs."""
     if world is None or world.folder is not None:
-        yield None if world is None else world.folder
+        yield None if world is None else str(world.folder)
         return
     with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
         folder = Path(scratch) / "world"
         store.save(world, folder, {})
-        yield folder
+        yield str(folder)

@@ -108,6 +108,12 @@ class ToolOptions(Options):
     """One try of a call. A tool's own time limits must lie below it."""
     total_seconds: float = Field(default=180.0, gt=0, le=86400)
     """A call with every try, restart and replay; then the tool is down and the episode ends."""
+    pages: str | None = None
+    """Where search and browser look instead of in the task's world: a folder of HTML, a `.zim` file, or `http` for the web."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that `http` may reach though their addresses are private."""
+    deny: tuple[str, ...] = ()
+    """Pages that do not exist for a policy: ids or URLs, with `*` at the end for all that begin so, or `sha256:...` of a text."""
     heartbeat_seconds: float = Field(default=10.0, gt=0, le=3600)
     """A server that gives no sign of life for so long is given up, and restarted where it is ours."""
 
@@ -118,7 +124,12 @@ class ToolOptions(Options):
         return self
 
 
-_READ_BY: dict[str, Family] = {"hard_search": "hard_search", "world": "hard_search", "math": "math"}
+_READ_BY: dict[str, Family] = {
+    "hard_search": "hard_search",
+    "world": "hard_search",
+    "tools": "hard_search",
+    "math": "math",
+}
 """Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
 
 
@@ -143,6 +154,8 @@ class CurateConfig(Options):
     solver: Served | None = None
     """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
     closed_book: Served = MEMORY
+    tools: ToolOptions = ToolOptions()
+    """Where the tools of the Pass@N solver run."""
     test_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of kept tasks that go to the `test` split."""
     concurrency: int = Field(default=128, ge=1, le=4096)

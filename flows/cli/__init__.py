@@ -6,6 +6,7 @@ from flows.cli.console import run
 from flows.cli.curate import curate
 from flows.cli.demo import demo
 from flows.cli.policy import app as policy
+from flows.cli.solve import solve
 from flows.cli.tasks import grade_cases, replay, show
 from flows.cli.world import app as world
 
@@ -18,6 +19,7 @@ app = typer.Typer(
 app.add_typer(world, name="world", help="Build and inspect the corpus that questions are made from.")
 app.add_typer(policy, name="policy", help="Build the starter policy.")
 app.command("curate")(curate)
+app.command("solve")(solve)
 app.command("show")(show)
 app.command("replay")(replay)
 app.command("grade")(grade_cases)

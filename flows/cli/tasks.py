@@ -25,7 +25,7 @@ Where = Annotated[
 ]
 
 
-def _open(name: str) -> releases.Release:
+def open_release(name: str) -> releases.Release:
     return releases.load(releases.resolve(Store(Settings.from_env().store), name))
 
 
@@ -34,7 +34,7 @@ def show(task_id: TaskId, release: Where = "latest", as_json: Json = False) -> N
 
     Example: `touchstone show 0f3a9c1d2b4e5f60 --release latest`
     """
-    opened = _open(release)
+    opened = open_release(release)
     row = opened.find(task_id)
     certificates = releases.own(row, opened.certificates(task_id))
     value = {**row.model_dump(mode="json"), "certificates": [c.model_dump(mode="json") for c in certificates]}
@@ -46,7 +46,7 @@ def replay(task_id: TaskId, release: Where = "latest", as_json: Json = False) ->
 
     Example: `touchstone replay 0f3a9c1d2b4e5f60`
     """
-    opened = _open(release)
+    opened = open_release(release)
     config = replays.config_of(opened.find(task_id).task, opened)
     made = replays.replay(task_id, opened, corpus(config, Settings.from_env().cache))
     emit(made.model_dump(mode="json"), as_json, lambda: out.print(f"{task_id}: made again, the same byte for byte"))

@@ -6,36 +6,70 @@ import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvicorn
 from mcp.server.stdio import stdio_server
 
+from infra.pages.place import open_pages
 from infra.tools.base import Toolset
+from infra.tools.browser import BrowserTools
+from infra.tools.pages import toolsets_for
+from infra.tools.search import SearchTools
 from infra.tools.server import mcp_server
+from schemas.errors import TouchstoneError
 
 _GRACE_S = 2
+_READERS: dict[str, type[Toolset]] = {"search": SearchTools, "browser": BrowserTools}
+
+
+class ServeError(TouchstoneError):
+    """A server of tools that cannot be started as asked."""
 
 
 @dataclass(frozen=True)
 class ServeOptions:
     """Which tools are served, over what."""
 
-    pages: Path | None
-    """Folder of pages, as a world or a folder of HTML; `None` where no tool reads any."""
     tools: tuple[str, ...]
     """Names of toolsets."""
+    pages: str | None = None
+    """Where search and browser find pages, as `open_pages` takes it; `None` where neither is served."""
+    hosts: tuple[str, ...] = ()
+    """Hosts that `http` pages may come from though their addresses are private."""
+    deny: tuple[str, ...] = ()
+    """Pages that do not exist for a policy, as `Deny` takes them."""
 
 
 def toolsets(options: ServeOptions) -> list[Toolset]:
-    """The toolsets that `options` name."""
-    return []
+    """The toolsets that `options` name. Raises `PageError` or `ServeError`."""
+    if unknown := sorted(set(options.tools) - {*_READERS, "python"}):
+        raise ServeError(f"tools={','.join(unknown)}: no such toolset; there are {', '.join(_READERS)} and python")
+    served: list[Toolset] = []
+    if wanted := [name for name in options.tools if name in _READERS]:
+        if options.pages is None:
+            raise ServeError(f"tools={','.join(wanted)}: read pages; say where they are with --pages")
+        served += _readers(wanted, options.pages, options)
+    if "python" in options.tools:
+        from infra.tools.python import PythonTools
+
+        served.append(PythonTools())
+    return served
+
+
+def _readers(wanted: Sequence[str], place: str, options: ServeOptions) -> list[Toolset]:
+    found = toolsets_for(open_pages(place, options.hosts), options.deny)
+    readers = [toolset for toolset in found if any(isinstance(toolset, _READERS[name]) for name in wanted)]
+    if len(readers) < len(wanted):
+        raise ServeError(f"tools={','.join(wanted)}: pages at {place} cannot be searched; leave search out")
+    return readers
 
 
 def own_server(options: ServeOptions) -> list[str]:
     """The command that serves them on standard streams, for `McpTools`."""
     command = [sys.executable, "-m", "infra.tools", "--stdio", "--tools", ",".join(options.tools)]
-    return command if options.pages is None else [*command, "--pages", str(options.pages)]
+    command += [] if options.pages is None else ["--pages", options.pages]
+    command += [f"--host={host}" for host in options.hosts]
+    return [*command, *(f"--deny={entry}" for entry in options.deny)]
 
 
 async def serve_http(sets: Sequence[Toolset], serves: str = "") -> None:

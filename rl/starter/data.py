@@ -13,12 +13,12 @@ from pipeline.corpora.world import World
 from pipeline.families.base import Miss
 from pipeline.families.hard_search import HardSearch
 from pipeline.families.hard_search.grammar import FRAMES, question
-from pipeline.families.hard_search.oracle import Flaw, Move, Oracle, Script
+from pipeline.families.hard_search.oracle import Flaw, Oracle, Script
 from pipeline.grading.grader import RIGHT, grade
 from rl.env import Env, Limits
 from rl.formats import TurnFormat
-from rl.starter.sft import Episode
 from rl.scripted import step
+from rl.starter.sft import Episode
 from rl.tokens import ToolCalls
 from rl.tooling import local_tools
 from schemas.answer import EntityAnswer

@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import islice
 
 from pipeline.corpora.world import World
-from pipeline.families.hard_search.oracle import GIVEN_UP, Move, Oracle, Script, plain
+from pipeline.families.hard_search.oracle import GIVEN_UP, Move, Oracle, Script
 from pipeline.families.hard_search.parse import NUMBER
 from schemas.query import Band, Clue, EntityRef, Query, named
 from schemas.trajectory import ToolCall

@@ -1,6 +1,5 @@
 """`McpTools` against real servers that die, hang, break and trickle."""
 
-import asyncio
 import os
 import signal
 import sys
@@ -9,12 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from infra.tools.base import ToolDown, ToolResult
-from infra.tools.local import ToolClash
+from infra.tools.base import ToolResult
 from infra.tools.sessions import McpTools
-from schemas.config import ToolOptions, ToolServer
+from schemas.config import ToolOptions
 from schemas.trajectory import ToolCall
 
 COMMAND = (sys.executable, "-m", "tests.infra.tools.toolsets", "--stdio")
