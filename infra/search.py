@@ -17,6 +17,10 @@ from schemas.world import Document
 LAYOUT = "1"
 """Changes whenever stored indexes must be built anew: with the fields and the analyzer, not with the ranking."""
 ANALYZER = "folded"
+SECTION_WORDS = 120
+"""Words of a page section; about 200 tokens."""
+WORD_CHARS = 64
+"""Characters after which a word counts as one more, so that text without spaces makes no endless section."""
 QUERY_TERMS = 64
 """Terms of a query that are read; the rest of a longer one is ignored."""
 QUERY_PHRASES = 8
@@ -72,7 +76,7 @@ class SearchIndex:
         index.register_tokenizer(ANALYZER, _analyzer())
         writer = index.writer(heap_size=64_000_000, num_threads=1)
         for d in documents:
-            writer.add_document(tantivy.Document(id=d.id, title=d.title, body=d.text))
+            writer.add_document(tantivy.Document(id=_valid(d.id), title=_valid(d.title), body=_valid(d.text)))
         writer.commit()
         writer.wait_merging_threads()
         return cls(index)
@@ -181,6 +185,40 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
+def split_sections(text: str, words: int = SECTION_WORDS) -> list[list[str]]:
+    """Whole sentences, packed in order into sections of at most `words` words; a longer sentence is cut. At least one section."""
+    sections: list[list[str]] = [[]]
+    room = words
+    for sentence in split_sentences(text):
+        pieces = _cut(sentence, words)
+        if sections[-1] and sum(size for _, size in pieces) > room:
+            sections.append([])
+            room = words
+        for number, (piece, size) in enumerate(pieces):
+            if number:
+                sections.append([])
+                room = words
+            sections[-1].append(piece)
+            room -= size
+    return sections
+
+
+def _cut(sentence: str, words: int) -> list[tuple[str, int]]:
+    """The sentence in pieces of at most `words` words, each with how many it counts."""
+    pieces: list[tuple[str, int]] = []
+    piece: list[str] = []
+    size = 0
+    for word in sentence.split():
+        for part in (word[i : i + words * WORD_CHARS] for i in range(0, len(word), words * WORD_CHARS)):
+            counts = -(-len(part) // WORD_CHARS)
+            if size + counts > words:
+                pieces.append((" ".join(piece), size))
+                piece, size = [], 0
+            piece.append(part)
+            size += counts
+    return [*pieces, (" ".join(piece), size)]
+
+
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", stored=True, tokenizer_name="raw")
@@ -198,4 +236,9 @@ def _analyzer() -> tantivy.TextAnalyzer:
 
 
 def _clean(text: str) -> str:
-    return text[:20_000].encode("utf-8", "ignore").decode()
+    return _valid(text[:20_000])
+
+
+def _valid(text: str) -> str:
+    """The text without lone surrogates, which the index cannot hold."""
+    return text.encode("utf-8", "ignore").decode()

@@ -1,0 +1,88 @@
+"""Title, text and links of an HTML page; as a process, one page after another for `workers`.
+
+A request is a line of JSON (`url`, `charset`, `plain`, `length`) and that many bytes; a reply is a line of JSON.
+"""
+
+import codecs
+import json
+import re
+import resource
+import sys
+from typing import Any
+from urllib.parse import urldefrag, urljoin
+
+from lxml.html import HtmlElement  # type: ignore[import-untyped]
+from trafilatura import bare_extraction, html2txt, load_html
+from trafilatura.metadata import extract_title
+
+from infra.pages.base import shown_name
+
+MEMORY = 2 * 2**30
+"""Bytes of address space."""
+TEXT_CHARS = 400_000
+LINKS = 1000
+_META = re.compile(rb"<meta[^>]{0,200}charset\s{0,20}=\s{0,20}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+
+
+def extract(body: bytes, url: str, charset: str = "", plain: bool = False) -> dict[str, Any]:
+    """`title` (may be empty), `text`, and `links` as pairs of label and absolute address without fragment."""
+    html = decode(body, charset)
+    if plain:
+        return {"title": "", "text": html[:TEXT_CHARS], "links": []}
+    tree = load_html(html)
+    if tree is None:
+        tree = load_html(f"<html><body>{html}</body></html>")
+    if tree is None:
+        return {"title": "", "text": "", "links": []}
+    title, links = shown_name(extract_title(tree) or ""), _links(tree, url)
+    found = bare_extraction(tree, favor_recall=True)
+    text = (getattr(found, "text", "") or html2txt(html))[:TEXT_CHARS]
+    return {"title": title, "text": text, "links": links}
+
+
+def decode(body: bytes, charset: str = "") -> str:
+    """UTF-8 where it is that, else as declared by a byte order mark, the server or the page, else as browsers guess."""
+    names = ["utf-16"] if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else []
+    names += [] if body.isascii() else ["utf-8-sig"]
+    declared = _META.search(body[:4096])
+    for name in (*names, charset, declared[1].decode() if declared else "", "utf-8"):
+        try:
+            return body.decode(name or "utf-8")
+        except (LookupError, UnicodeError):
+            continue
+    return body.decode("cp1252", "replace")
+
+
+def _links(tree: HtmlElement, url: str) -> list[tuple[str, str]]:
+    base = next((href for b in tree.iter("base") if (href := b.get("href"))), "")
+    links: dict[tuple[str, str], None] = {}
+    for anchor in tree.iter("a"):
+        if not (href := anchor.get("href")):
+            continue
+        try:
+            target = urldefrag(urljoin(urljoin(url, base), href.strip())).url
+        except ValueError:
+            continue
+        if target.startswith(("http://", "https://")):
+            label = shown_name(anchor.text_content()) or shown_name(anchor.get("title") or "")
+            links[label, target] = None
+        if len(links) == LINKS:
+            break
+    return list(links)
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    while line := sys.stdin.buffer.readline():
+        request = json.loads(line)
+        body = sys.stdin.buffer.read(request["length"])
+        try:
+            reply = extract(body, request["url"], request["charset"], request["plain"])
+        except Exception as error:
+            reply = {"error": f"{type(error).__name__}: {error}"[:200]}
+        sys.stdout.write(json.dumps(reply) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
