@@ -1,19 +1,21 @@
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
-from infra.tools.base import Schema
-from rl.env import Env, EnvError, Limits, Observation
+from infra.tools.base import Effect, ToolResult, ToolSpec
+from infra.tools.local import LocalTools
+from rl.context import ContextOptions
+from rl.env import Env, EnvError, Limits, Observation, Snapshot
 from schemas.answer import EntityAnswer
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Lineage, Task
 from schemas.trajectory import StopReason
 from tests.rl.tiny import FORMAT, sampled
 
-QUERY_SCHEMA: Schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "Niger"}}</tool_call><|end|>'
 ANSWER = "<answer>Niger</answer><|end|>"
 BROKEN = "no call at all<|end|>"
@@ -23,25 +25,49 @@ CUT = '<tool_call>{"name": "search"'
 class RecordingTool:
     """Answers with what it was asked, and remembers it."""
 
-    schema = QUERY_SCHEMA
+    effect = Effect.READ
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
+        schema = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+        self.specs = (ToolSpec("search", "Search.", schema, self.effect),)
 
-    async def __call__(self, arguments: dict[str, JsonValue]) -> str:
+    async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
         self.asked.append(arguments["query"])
-        return f"result for {arguments['query']}"
+        return ToolResult(f"result for {arguments['query']}", sources=(str(arguments["query"]),))
 
+    async def end(self, session: str) -> None:
+        pass
 
-class HangingTool(RecordingTool):
-    async def __call__(self, arguments: dict[str, JsonValue]) -> str:
-        await asyncio.sleep(3600)
-        raise AssertionError
+    async def close(self) -> None:
+        pass
 
 
 class CrashingTool(RecordingTool):
-    async def __call__(self, arguments: dict[str, JsonValue]) -> str:
+    async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
         raise ConnectionError("index is gone")
+
+
+class RememberingTool(RecordingTool):
+    """Answers with everything its session has asked so far."""
+
+    effect = Effect.SESSION
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sessions: dict[str, list[str]] = {}
+
+    async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+        self.sessions.setdefault(session, []).append(str(arguments["query"]))
+        return ToolResult(" ".join(self.sessions[session]))
+
+    async def end(self, session: str) -> None:
+        self.sessions.pop(session, None)
+
+
+def search(query: str) -> str:
+    """A turn that asks for it."""
+    return SEARCH.replace("Niger", query)
 
 
 def task(*tools: str) -> Task:
@@ -57,13 +83,14 @@ def task(*tools: str) -> Task:
 
 
 async def play(env: Env, *turns: str) -> list[Observation]:
-    """What a scripted policy is told, turn by turn."""
+    """What a scripted policy is told, turn by turn, in an episode of its own."""
+    await env.close()
     env.reset(task("search"))
     return [await env.step(sampled(turn)) for turn in turns]
 
 
 def env(tool: RecordingTool | None = None, **limits: Any) -> Env:
-    return Env({"search": tool or RecordingTool()}, FORMAT, Limits(**limits))
+    return Env(LocalTools([tool or RecordingTool()]), FORMAT, Limits(**limits))
 
 
 async def test_an_answer_ends_the_episode() -> None:
@@ -77,8 +104,9 @@ async def test_the_prompt_grows_by_what_was_sampled_and_what_was_shown() -> None
     first = it.reset(task("search"))
     assert first == it.prompt == FORMAT.opening(task().question, ())
     seen = await it.step(sampled(SEARCH))
-    assert it.prompt == first + sampled(SEARCH) + FORMAT.observation(["result for Niger"])
-    assert seen.ids == FORMAT.observation(["result for Niger"])
+    assert it.shown == FORMAT.observation(["result for Niger"])
+    assert it.prompt == first + sampled(SEARCH) + it.shown
+    assert seen.text == "result for Niger" and it.segment == 0
 
 
 async def test_calls_of_one_turn_are_made_in_order_and_shown_together() -> None:
@@ -137,22 +165,85 @@ def test_a_question_longer_than_the_window_leaves_no_budget() -> None:
     assert it.budget == 0
 
 
-async def test_a_tool_that_hangs_is_down_after_its_time() -> None:
-    started = time.monotonic()
-    (seen,) = await play(env(HangingTool(), tool_seconds=0.05), SEARCH)
-    assert seen.stop is StopReason.TOOL_DOWN and seen.error == "search: no answer within 0.05 s"
-    assert time.monotonic() - started < 5
-
-
 async def test_a_tool_that_crashes_is_down_and_says_how() -> None:
     (seen,) = await play(env(CrashingTool()), SEARCH)
-    assert (seen.stop, seen.error) == (StopReason.TOOL_DOWN, "search: ConnectionError: index is gone")
+    assert seen.stop is StopReason.TOOL_DOWN and "ConnectionError: index is gone" in seen.error
+
+
+async def test_the_same_calls_over_and_over_end_the_episode_as_a_loop() -> None:
+    tool = RecordingTool()
+    seen = await play(env(tool, repeats=2), SEARCH, SEARCH, search("Mali"), SEARCH, SEARCH, SEARCH)
+    assert [s.stop for s in seen] == [None, None, None, None, None, StopReason.LOOP]
+    assert tool.asked == ["Niger", "Niger", "Mali", "Niger", "Niger"]
+
+
+@pytest.mark.parametrize(("turn", "fault"), [("<|end|>", "no_action"), ("<answer> </answer><|end|>", "empty_answer")])
+async def test_a_policy_that_goes_on_saying_nothing_has_no_answer(turn: str, fault: str) -> None:
+    first, second = await play(env(), turn, turn)
+    assert (first.stop, first.fault, second.stop, second.fault) == (None, fault, StopReason.NO_ANSWER, fault)
+
+
+async def test_side_by_side_reads_are_shown_in_the_order_of_their_calls() -> None:
+    class SlowerFirst(RecordingTool):
+        async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+            await asyncio.sleep(0.2 if arguments["query"] == "a" else 0.1)
+            return await super().call(session, name, arguments)
+
+    tool = SlowerFirst()
+    started = time.monotonic()
+    (seen,) = await play(env(tool), search("a").removesuffix("<|end|>") + search("b"))
+    assert (tool.asked, seen.text) == (["b", "a"], "result for a\nresult for b")
+    assert time.monotonic() - started < 0.3
+
+
+async def test_calls_that_change_a_session_are_made_in_order() -> None:
+    (seen,) = await play(env(RememberingTool()), search("a").removesuffix("<|end|>") + search("b"))
+    assert seen.text == "a\na b"
+
+
+async def test_a_restored_episode_goes_on_as_if_it_had_never_stopped() -> None:
+    def fresh() -> Env:
+        return env(RememberingTool(), shown_errors=1, repeats=2)
+
+    whole = fresh()
+    through = await play(whole, search("a"), BROKEN, search("b"), search("b"))
+    first = fresh()
+    await play(first, search("a"), BROKEN, search("b"))
+    stored = first.snapshot().model_dump_json()
+    again = fresh()
+    assert again.restore(task("search"), Snapshot.model_validate_json(stored)) == first.prompt
+    seen = await again.step(sampled(search("b")))
+    assert seen == through[-1] and seen.text == "a b b"
+    assert again.prompt == whole.prompt
+    assert (await again.step(sampled(search("b")))).stop is StopReason.LOOP
+
+
+async def test_a_snapshot_of_another_task_is_refused() -> None:
+    it = env()
+    it.reset(task("search"))
+    other = it.snapshot().model_copy(update={"task_id": "f" * 16})
+    await it.close()
+    with pytest.raises(EnvError, match="snapshot of task ffffffffffffffff: is not one of"):
+        it.restore(task("search"), other)
+
+
+def test_a_window_too_small_for_what_is_kept_is_refused() -> None:
+    with pytest.raises(ValidationError, match="max_tokens=300: a window of 1000 is too small"):
+        Limits(context=1000, max_tokens=300, management=ContextOptions(mode="drop", keep=0.6, memory=0.2))
+
+
+def test_a_tool_called_like_one_of_the_environment_s_own_is_refused() -> None:
+    tool = RecordingTool()
+    tool.specs = (ToolSpec("note", "", {}),)
+    with pytest.raises(EnvError, match=r"tools \['note'\]: the environment has tools of that name"):
+        Env(LocalTools([tool]), FORMAT, Limits(management=ContextOptions(mode="drop")))
 
 
 async def test_a_task_gets_the_tools_it_names_and_no_others() -> None:
     it = env()
     it.reset(task())
     assert (await it.step(sampled(SEARCH))).text == "error: unknown tool"
+    await it.close()
     with pytest.raises(EnvError, match=r"tools \['python'\] of task .*: not among \['search'\]"):
         it.reset(task("python"))
 
@@ -162,8 +253,10 @@ async def test_a_step_outside_an_episode_is_refused() -> None:
     with pytest.raises(EnvError, match="call reset first"):
         await it.step(sampled(ANSWER))
     await play(it, ANSWER)
-    with pytest.raises(EnvError, match="call reset first"):
+    with pytest.raises(EnvError, match="the episode is over"):
         await it.step(sampled(ANSWER))
+    with pytest.raises(EnvError, match="an episode is running; close it first"):
+        it.reset(task("search"))
 
 
 async def test_a_reset_forgets_the_last_episode() -> None:

@@ -9,8 +9,8 @@ from infra.endpoint import EngineDied
 from infra.journal import Journal
 from pipeline.solver import SolverDown
 from rl.env import Env, Limits
-from rl.rollout import rollout, turn_seed
-from rl.tools import world_tools
+from rl.rollout import ServedSampler, rollout, turn_seed
+from rl.tooling import local_tools
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.servers import HangingPolicy, ScriptedPolicy, served
 from tests.rl.test_env import ANSWER, BROKEN, CUT, task
@@ -25,13 +25,20 @@ BOS = sampled("<|bos|>")[0]
 
 
 async def attempt(
-    policy: ScriptedPolicy, *, seed: int = 5, journal: Journal | None = None, limits: Limits | None = None, **more: Any
+    policy: ScriptedPolicy,
+    *,
+    seed: int = 5,
+    journal: Journal | None = None,
+    limits: Limits | None = None,
+    temperature: float = 1.0,
+    **more: Any,
 ) -> Trajectory:
     with served(policy) as endpoint:
         async with ModelClient(endpoint, journal) as client:
-            env = Env(world_tools(toy_world()), FORMAT, limits)
+            env = Env(local_tools(toy_world()), FORMAT, limits)
             asked = task("open", "search")
-            return await rollout(asked, seed, env=env, client=client, solver="scripted@r1", version="r1", **more)
+            sampler = ServedSampler(client, "r1", temperature)
+            return await rollout(asked, seed, env=env, sampler=sampler, solver="scripted@r1", **more)
 
 
 async def test_a_policy_that_looks_up_and_answers_is_recorded_turn_by_turn() -> None:
@@ -75,10 +82,11 @@ async def test_turns_sample_with_their_own_seeds_under_the_version_s_salt() -> N
 async def test_a_repeated_attempt_costs_no_model_call(tmp_path: Any) -> None:
     with Journal(tmp_path / "journal.db") as journal, served(policy := ScriptedPolicy(LOOK_UP, ANSWER)) as endpoint:
         async with ModelClient(endpoint, journal) as client:
-            env = Env(world_tools(toy_world()), FORMAT)
+            env = Env(local_tools(toy_world()), FORMAT)
             asked = task("open", "search")
             twice = [
-                await rollout(asked, 5, env=env, client=client, solver="scripted@r1", version="r1") for _ in range(2)
+                await rollout(asked, 5, env=env, sampler=ServedSampler(client, "r1"), solver="scripted@r1")
+                for _ in range(2)
             ]
     assert twice[0] == twice[1]
     assert len(policy.requests) == 2
@@ -120,6 +128,6 @@ async def test_an_engine_that_died_takes_the_solver_down() -> None:
 
     with served(ScriptedPolicy(ANSWER)) as endpoint:
         async with ModelClient(dataclasses.replace(endpoint, check=died), None) as client:
-            env = Env(world_tools(toy_world()), FORMAT)
+            env = Env(local_tools(toy_world()), FORMAT)
             with pytest.raises(SolverDown, match="starter: its server ended by signal 9"):
-                await rollout(task("search"), 5, env=env, client=client, solver="scripted@r1", version="r1")
+                await rollout(task("search"), 5, env=env, sampler=ServedSampler(client, "r1"), solver="scripted@r1")

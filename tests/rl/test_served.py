@@ -10,8 +10,8 @@ from infra.client import ModelClient
 from infra.endpoint import Endpoint
 from infra.models import LocalModel
 from rl.env import Env, Limits
-from rl.rollout import rollout
-from rl.tools import world_tools
+from rl.rollout import ServedSampler, rollout
+from rl.tooling import local_tools
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.test_env import task
 from tests.rl.tiny import FORMAT, rendered
@@ -32,11 +32,11 @@ def logprobs_by_torch(model: LlamaForCausalLM, trajectory: Trajectory) -> list[f
 async def test_recorded_log_probabilities_are_the_model_s_own_over_the_rendered_episode(
     tiny_endpoint: Endpoint, tiny_model: LocalModel
 ) -> None:
-    tools, limits = world_tools(toy_world()), Limits(max_tokens=100, context=512, shown_errors=2)
+    tools, limits = local_tools(toy_world()), Limits(max_tokens=100, context=512, shown_errors=2)
 
     async def attempt(client: ModelClient, seed: int) -> Trajectory:
         env = Env(tools, FORMAT, limits)
-        return await rollout(task("search"), seed, env=env, client=client, solver="tiny", version="r1")
+        return await rollout(task("search"), seed, env=env, sampler=ServedSampler(client, "r1"), solver="tiny")
 
     async with ModelClient(tiny_endpoint, None) as client:
         found = await asyncio.gather(*(attempt(client, seed) for seed in range(ATTEMPTS)))

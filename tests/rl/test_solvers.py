@@ -15,6 +15,7 @@ from pipeline.solver import Solver, SolverDown
 from rl.policy import Policy
 from rl.prompts import CHATS
 from rl.solvers import AgentSolver, ChatSolver, SolverError, solver_for
+from rl.tooling import Opened, local_tools
 from schemas.config import MathConfig, Served
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory
@@ -30,7 +31,7 @@ POLICY = Served(model="scripted")
 
 
 def agent_of(client: ModelClient) -> AgentSolver:
-    return AgentSolver(client, toy_world(), Policy(FORMAT))
+    return AgentSolver(client, toy_world(), Policy(FORMAT), Opened(local_tools(toy_world())))
 
 
 async def chat(model: ChattyModel, arm: str = "closed_book") -> Trajectory:
