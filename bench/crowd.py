@@ -31,7 +31,7 @@ TITLE = ("episodes", "turns", "seconds", "calls/s", "loop lag p50 ms", "p99 ms",
 
 async def measure() -> tuple[list[Row], list[Figure]]:
     """One row for `TITLE`, and the figures."""
-    options = ToolOptions(servers={"slow": ToolServer(command=(sys.executable, "-m", "bench.slow"), replicas=2)})
+    options = ToolOptions(servers=(ToolServer(name="slow", command=(sys.executable, "-m", "bench.slow"), replicas=2),))
     format = load_format(ASSETS / "starter")
     async with open_tools(None, options, ()) as opened, lags() as felt:
         started = time.perf_counter()

@@ -7,15 +7,13 @@ from types import ModuleType
 from rich.console import Console
 from rich.table import Table
 
-from bench import crowd, deep, faults, injection, sandbox
+from bench import crowd, deep, faults
 from bench.figures import Figure, report
 
 PARTS: dict[str, ModuleType] = {
     "deep": deep,
     "crowd": crowd,
-    "sandbox": sandbox,
     "faults": faults,
-    "injection": injection,
 }
 
 

@@ -80,6 +80,8 @@ MEMORY = Served(model="memory", temperature=0.5)
 class ToolServer(Options):
     """A server of the Model Context Protocol: the addresses of equal replicas, or a command that is started here."""
 
+    name: str = Field(min_length=1)
+    """For messages."""
     urls: tuple[str, ...] = ()
     """Streamable HTTP, such as `http://127.0.0.1:8000/mcp`. A session that loses one replica goes on in another."""
     command: tuple[str, ...] = ()
@@ -100,8 +102,8 @@ class ToolServer(Options):
 class ToolOptions(Options):
     """Where an episode's tools run, and how long a call may take."""
 
-    servers: dict[str, ToolServer] = {}
-    """Servers besides our own, by a name for messages. A tool that does not say it only reads is never called twice."""
+    servers: tuple[ToolServer, ...] = ()
+    """Servers besides our own; every task is offered their tools. A tool that does not say it only reads is never called twice."""
     replicas: int = Field(default=1, ge=1, le=256)
     """Processes of our own server."""
     call_seconds: float = Field(default=60.0, gt=0, le=86400)

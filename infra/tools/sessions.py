@@ -26,11 +26,12 @@ class McpTools:
     """`Tools` over the servers of `options`, and `own` (name: command) of ours, while its `async with` block runs."""
 
     def __init__(self, options: ToolOptions, own: Mapping[str, Sequence[str]] = {}) -> None:
-        servers = options.servers | {
-            name: ToolServer(command=tuple(command), replicas=options.replicas) for name, command in own.items()
-        }
+        servers = (
+            *options.servers,
+            *(ToolServer(name=n, command=tuple(c), replicas=options.replicas) for n, c in own.items()),
+        )
         self._options = options
-        self._pools = [Pool(name, _replicas(server, options)) for name, server in servers.items()]
+        self._pools = [Pool(server.name, _replicas(server, options)) for server in servers]
         self._of: dict[str, Pool] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
