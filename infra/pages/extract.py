@@ -8,12 +8,15 @@ import json
 import re
 import resource
 import sys
+from copy import deepcopy
 from typing import Any
 from urllib.parse import urldefrag, urljoin
 
+from lxml.etree import strip_tags  # type: ignore[import-untyped]
 from lxml.html import HtmlElement  # type: ignore[import-untyped]
 from trafilatura import bare_extraction, html2txt, load_html
 from trafilatura.metadata import extract_title
+from trafilatura.settings import DEFAULT_CONFIG
 
 from infra.pages.base import shown_name
 
@@ -21,6 +24,8 @@ MEMORY = 2 * 2**30
 """Bytes of address space."""
 TEXT_CHARS = 400_000
 LINKS = 1000
+_EXTRACTION = deepcopy(DEFAULT_CONFIG)
+_EXTRACTION["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else the paragraphs of a short page are cut at its links
 _META = re.compile(rb"<meta[^>]{0,200}charset\s{0,20}=\s{0,20}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
@@ -35,7 +40,8 @@ def extract(body: bytes, url: str, charset: str = "", plain: bool = False) -> di
     if tree is None:
         return {"title": "", "text": "", "links": []}
     title, links = shown_name(extract_title(tree) or ""), _links(tree, url)
-    found = bare_extraction(tree, favor_recall=True)
+    strip_tags(tree, "a")  # else paragraphs with many links are taken for menus and left out
+    found = bare_extraction(tree, favor_recall=True, config=_EXTRACTION)
     text = (getattr(found, "text", "") or html2txt(html))[:TEXT_CHARS]
     return {"title": title, "text": text, "links": links}
 
@@ -45,9 +51,9 @@ def decode(body: bytes, charset: str = "") -> str:
     names = ["utf-16"] if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else []
     names += [] if body.isascii() else ["utf-8-sig"]
     declared = _META.search(body[:4096])
-    for name in (*names, charset, declared[1].decode() if declared else "", "utf-8"):
+    for name in filter(None, (*names, charset, declared and declared[1].decode(), "utf-8")):
         try:
-            return body.decode(name or "utf-8")
+            return body.decode(name)
         except (LookupError, UnicodeError):
             continue
     return body.decode("cp1252", "replace")

@@ -37,6 +37,7 @@ class WebPages:
         self._client = httpx.AsyncClient(
             trust_env=False,
             follow_redirects=False,
+            timeout=seconds,
             limits=httpx.Limits(max_keepalive_connections=0),
             headers={"Accept": ", ".join(_TYPES), "Accept-Encoding": "identity", "User-Agent": "touchstone"},
         )
@@ -52,7 +53,7 @@ class WebPages:
                 html = await self._fetch(_address(name))
         except TimeoutError:
             raise PageError(f"{name}: no answer in {self._seconds:g} s; try another page") from None
-        except (httpx.HTTPError, OSError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise PageError(f"{name}: {error or type(error).__name__}; try another page") from error
         if html is None:
             return None
@@ -74,11 +75,11 @@ class WebPages:
                 "GET",
                 url.copy_with(host=ip),
                 headers={"Host": url.netloc.decode()},
-                extensions={"sni_hostname": url.host},
+                extensions={"sni_hostname": url.raw_host.decode()},
             )
             response = await self._client.send(request, stream=True)
             try:
-                if response.is_redirect:
+                if response.has_redirect_location:
                     url = _address(str(url.join(response.headers["location"])))
                     continue
                 return await _body(url, response)
@@ -89,7 +90,7 @@ class WebPages:
     async def _checked(self, url: httpx.URL) -> str:
         """An address to connect to. Raises `PageError` if the host has one that must not be reached."""
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().getaddrinfo(url.host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().getaddrinfo(url.raw_host, port, type=socket.SOCK_STREAM)
         ips = [ipaddress.ip_address(str(address[4][0]).partition("%")[0]) for address in found]
         if url.host.lower() not in self._hosts and not all(map(_is_public, ips)):
             raise PageError(f"{url}: is a private address; open another, or have its host allowed")

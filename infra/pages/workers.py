@@ -18,7 +18,7 @@ from itertools import islice
 from infra.pages.base import Link, PageError
 from infra.settings import ROOT
 
-SECONDS = 20.0
+SECONDS = 10.0
 """By the clock, for one page; most take a twentieth of one."""
 BYTES = 5 * 2**20
 """Of one page; a longer one is not read."""
