@@ -5,12 +5,15 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from rl.formats.base import Ids, TurnFormat
+from rl.formats.llama import Llama
 from rl.formats.ours import Ours
+from rl.formats.qwen3 import Qwen3
+from rl.formats.smollm2 import SmolLM2
 from rl.tokens import TokenizerError, load_tokenizer
 
 __all__ = ["FORMATS", "Ids", "TurnFormat", "format_of", "load_format"]
 
-FORMATS = (Ours,)
+FORMATS: tuple[type[Ours | Qwen3 | SmolLM2 | Llama], ...] = (Ours, SmolLM2, Qwen3, Llama)
 """In the order in which they are tried: the first whose `known_by` tokens are all there is the format."""
 
 

@@ -5,6 +5,7 @@ are never encoded again. Where a family's own template rewrites earlier turns (i
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 from infra.tools.base import Schema, ToolSpec
@@ -98,7 +99,7 @@ class Style:
             return None
 
     def _whole(self, ids: Sequence[int]) -> list[str]:
-        """The parts of a turn without its end. A turn that says it was finished, and was cut, is cut."""
+        """The parts of a turn without its end. Whatever a turn says of itself, without its end it was cut."""
         if not ids or ids[-1] not in self.ends:
             raise BrokenFormat(FormatKind.TRUNCATED)
         return self.codec.split(ids[:-1])
@@ -107,16 +108,69 @@ class Style:
         raise NotImplementedError
 
     def _said(self, parts: list[str]) -> str:
+        """The plain text of the parts."""
         raise NotImplementedError
 
 
-def opening_thought(parts: list[str]) -> tuple[str, list[str]]:
-    """The text of the `<think>` block that a turn begins with ("" without one), and the parts after it."""
-    block = parts[1:] if parts and not mark(parts[0]) and not parts[0].strip() else parts
-    if not block or mark(block[0]) != "<think>":
-        return "", parts
-    thought = block[1] if len(block) > 1 and not mark(block[1]) else ""
-    rest = block[2:] if thought else block[1:]
-    if not rest or mark(rest[0]) != "</think>":
-        raise BrokenFormat(FormatKind.UNCLOSED)
-    return thought, rest[1:]
+class BlockStyle(Style):
+    """A style whose control tokens come in pairs around blocks, `<name>text</name>`."""
+
+    blocks: tuple[str, ...]
+    """What a turn may hold."""
+    results: tuple[str, ...] = ("<tool_response>", "</tool_response>")
+    """Control tokens of what only tools say."""
+
+    def _read(self, parts: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+        """The thought that a turn begins with, and its blocks as (name, text); text between them has no name."""
+        marks = set(map(mark, parts)) - {""}
+        if marks.intersection(self.results):
+            raise BrokenFormat(FormatKind.SELF_WRITTEN_RESPONSE)
+        if marks - set(pairs(self.blocks)):
+            raise BrokenFormat(FormatKind.MISPLACED)
+        found: list[tuple[str, str]] = []
+        opened, text = "", ""
+        for part in parts:
+            token = mark(part)
+            if not token:
+                text = part
+            elif not opened and token.startswith("</"):
+                raise BrokenFormat(FormatKind.MISPLACED)
+            elif opened and token != f"</{opened}>":
+                raise BrokenFormat(FormatKind.UNCLOSED)
+            else:
+                found.append((opened, text))
+                opened, text = "" if opened else token.strip("<>"), ""
+        if opened:
+            raise BrokenFormat(FormatKind.UNCLOSED)
+        found = [(name, text) for name, text in (*found, ("", text)) if name or text.strip()]
+        thought = found.pop(0)[1] if found and found[0][0] == "think" else ""
+        if any(name == "think" for name, _ in found):
+            raise BrokenFormat(FormatKind.MISPLACED)
+        return thought, found
+
+    def _said(self, parts: list[str]) -> str:
+        blocks = self._read(parts)[1]
+        if any(name for name, _ in blocks):
+            raise BrokenFormat(FormatKind.MISPLACED)
+        return "".join(text for _, text in blocks).strip()
+
+
+def pairs(blocks: Sequence[str]) -> tuple[str, ...]:
+    """The control tokens around blocks of these names."""
+    return tuple(f"<{slash}{block}>" for block in blocks for slash in ("", "/"))
+
+
+def asked(question: str, memory: str) -> str:
+    """What the user says first."""
+    return f"{question}\n\n{memory}" if memory else question
+
+
+def described(tool: ToolSpec) -> Mapping[str, object]:
+    """A tool as chat templates are given it."""
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+    return {"type": "function", "function": function}
+
+
+def self_written(parts: Sequence[str], header: str, role: str) -> bool:
+    """Whether a message of a role that only tools have begins among the parts."""
+    return any(mark(one) == header and not mark(two) and two.startswith(role) for one, two in pairwise(parts))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from tokenizers import Tokenizer
 
 from infra.tools.base import Schema, ToolSpec
-from rl.formats.base import Ids, Style, opening_thought
+from rl.formats.base import BlockStyle, Ids, asked, pairs
 from rl.tokens import (
     Answer,
     BrokenFormat,
@@ -21,7 +21,6 @@ from rl.tokens import (
     FormatKind,
     Markup,
     ToolCalls,
-    mark,
     read_call,
     read_json,
     write_call,
@@ -29,23 +28,22 @@ from rl.tokens import (
 
 CONTROL_TOKENS = (
     *("<|bos|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>"),
-    *(f"<{slash}{block}>" for block in ("think", "tool_call", "tool_response", "answer") for slash in ("", "/")),
+    *pairs(("think", "tool_call", "tool_response", "answer")),
 )
-_RESULTS = {"<tool_response>", "</tool_response>", "<|tool|>"}
-_BLOCKS = {f"<{slash}{block}>" for block in ("think", "tool_call", "answer") for slash in ("", "/")}
 
 
-class Ours(Style):
+class Ours(BlockStyle):
     """The format over one tokenizer, which must hold every control token as one id and give text back as it was."""
 
     known_by = ("<|bos|>",)
+    blocks = ("think", "tool_call", "answer")
+    results = ("<|tool|>", "<tool_response>", "</tool_response>")
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__(Codec(tokenizer, CONTROL_TOKENS), ("<|end|>",))
 
     def opening(self, question: str, tools: Sequence[ToolSpec], memory: str = "") -> Ids:
-        asked = f"{question}\n\n{memory}" if memory else question
-        return self.codec.join(Markup("<|bos|>"), *_message("user", asked), Markup("<|assistant|>"))
+        return self.codec.join(Markup("<|bos|>"), *_message("user", asked(question, memory)), Markup("<|assistant|>"))
 
     def observation(self, results: Sequence[str]) -> Ids:
         return self.codec.join(*_shown(results), Markup("<|assistant|>"))
@@ -63,21 +61,22 @@ class Ours(Style):
         return self.codec.join(*parts, Markup("<|end|>"))
 
     def _step(self, parts: list[str], tools: Mapping[str, Schema]) -> ToolCalls | Answer:
-        blocks = _blocks(parts)
-        thought = blocks.pop(0)[1] if blocks and blocks[0][0] == "think" else ""
+        thought, blocks = self._read(parts)
+        if any(not name for name, _ in blocks):
+            raise BrokenFormat(FormatKind.TEXT_OUTSIDE)
         answers = [text.strip() for name, text in blocks if name == "answer"]
         calls = [text for name, text in blocks if name == "tool_call"]
-        if kind := _misuse(blocks, answers, calls):
-            raise BrokenFormat(kind)
+        if len(answers) > 1:
+            raise BrokenFormat(FormatKind.SEVERAL_ANSWERS)
+        if answers and calls:
+            raise BrokenFormat(FormatKind.CALL_AND_ANSWER)
+        if not blocks:
+            raise BrokenFormat(FormatKind.NO_ACTION)
+        if answers == [""]:
+            raise BrokenFormat(FormatKind.EMPTY_ANSWER)
         if answers:
             return Answer(answers[0], thought)
         return ToolCalls(tuple(read_call(read_json(text), tools) for text in calls), thought)
-
-    def _said(self, parts: list[str]) -> str:
-        parts = opening_thought(parts)[1]
-        if any(map(mark, parts)):
-            raise BrokenFormat(FormatKind.MISPLACED)
-        return "".join(parts).strip()
 
 
 def _message(role: str, *parts: str) -> list[str]:
@@ -92,44 +91,3 @@ def _shown(results: Sequence[str]) -> list[str]:
     if not results:
         return []
     return _message("tool", *(part for result in results for part in _block("tool_response", result)))
-
-
-def _blocks(parts: Sequence[str]) -> list[tuple[str, str]]:
-    """The blocks of a turn as (name, text); raises what is wrong with their nesting."""
-    marks = set(map(mark, parts)) - {""}
-    if marks & _RESULTS:
-        raise BrokenFormat(FormatKind.SELF_WRITTEN_RESPONSE)
-    if marks - _BLOCKS:
-        raise BrokenFormat(FormatKind.MISPLACED)
-    blocks, opened, text = [], "", ""
-    for part in parts:
-        token = mark(part)
-        if not token and not opened and part.strip():
-            raise BrokenFormat(FormatKind.TEXT_OUTSIDE)
-        if token and opened and token != f"</{opened}>":
-            raise BrokenFormat(FormatKind.UNCLOSED)
-        if token and not opened and token.startswith("</"):
-            raise BrokenFormat(FormatKind.MISPLACED)
-        if not token:
-            text = part
-        elif opened:
-            blocks.append((opened, text))
-            opened = ""
-        else:
-            opened, text = token.strip("<>"), ""
-    if opened:
-        raise BrokenFormat(FormatKind.UNCLOSED)
-    return blocks
-
-
-def _misuse(blocks: Sequence[tuple[str, str]], answers: Sequence[str], calls: Sequence[str]) -> FormatKind | None:
-    """What is wrong with the blocks that follow the opening thought, taken as a whole."""
-    if any(name == "think" for name, _ in blocks):
-        return FormatKind.MISPLACED
-    if len(answers) > 1:
-        return FormatKind.SEVERAL_ANSWERS
-    if answers and calls:
-        return FormatKind.CALL_AND_ANSWER
-    if not answers and not calls:
-        return FormatKind.NO_ACTION
-    return FormatKind.EMPTY_ANSWER if answers == [""] else None
