@@ -1,5 +1,7 @@
 """Typed golds: the grader never guesses what kind of answer it compares."""
 
+import json
+import keyword
 import re
 from datetime import date
 from typing import Annotated, Literal, Self
@@ -92,13 +94,46 @@ class CollectionAnswer(Record):
         return self
 
 
+class CodeAnswer(Record):
+    """A Python function called `entry`, judged by what it gives.
+
+    Each of `cases` is the JSON list of its arguments and the JSON of the value expected. JSON's lists stand for tuples too.
+    """
+
+    kind: Literal["code"] = "code"
+    entry: str = Field(max_length=100)
+    cases: tuple[tuple[str, str], ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Self:
+        if not self.entry.isidentifier() or keyword.iskeyword(self.entry):
+            raise ValueError(f"entry={self.entry!r}: is no name of a function; give one that Python takes")
+        seen = set()
+        for case in self.cases:
+            try:
+                arguments, _ = map(json.loads, case)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"case={case}: is no JSON ({error}); write a list of arguments and a value") from error
+            if not isinstance(arguments, list):
+                raise ValueError(f"arguments={case[0]}: are no list; write one item for each argument")
+            seen.add(_arguments_key(case))
+        if len(seen) != len(self.cases):
+            raise ValueError("cases: two have the same arguments; keep one of them")
+        return self
+
+
+def _arguments_key(case: tuple[str, str]) -> str:
+    return json.dumps(json.loads(case[0]), sort_keys=True)
+
+
 AnswerSpec = Annotated[
-    EntityAnswer | NumberAnswer | DateAnswer | ExpressionAnswer | CollectionAnswer, Field(discriminator="kind")
+    EntityAnswer | NumberAnswer | DateAnswer | ExpressionAnswer | CollectionAnswer | CodeAnswer,
+    Field(discriminator="kind"),
 ]
 
 
 def canonical_answer(spec: AnswerSpec) -> str:
-    """The one text a release shows for a gold. It grades right against its own spec."""
+    """The one text a release shows for a gold. It grades right against its own spec; of code it is a table of the cases."""
     match spec:
         case EntityAnswer():
             return spec.name
@@ -106,6 +141,12 @@ def canonical_answer(spec: AnswerSpec) -> str:
             return f"{spec.value} {spec.unit}" if spec.unit else spec.value
         case DateAnswer() | ExpressionAnswer():
             return spec.value
+        case CodeAnswer():
+            table = {_arguments_key(case): case[1] for case in spec.cases}
+            return (
+                f"import json\n\n\ndef {spec.entry}(*arguments):\n    table = {table!r}\n"
+                "    return json.loads(table[json.dumps(arguments, sort_keys=True)])"
+            )
         case CollectionAnswer():
             body = ", ".join(spec.items)
             match spec.shape:

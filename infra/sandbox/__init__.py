@@ -7,6 +7,17 @@
 from infra.sandbox.isolation import Isolation, NoIsolation
 from infra.sandbox.limits import Limits
 from infra.sandbox.outcome import Outcome, Ran, cut
-from infra.sandbox.service import JournalFull, Sandbox
+from infra.sandbox.service import Closed, JournalFull, Sandbox, SessionLost
 
-__all__ = ["Isolation", "JournalFull", "Limits", "NoIsolation", "Outcome", "Ran", "Sandbox", "cut"]
+__all__ = [
+    "Closed",
+    "Isolation",
+    "JournalFull",
+    "Limits",
+    "NoIsolation",
+    "Outcome",
+    "Ran",
+    "Sandbox",
+    "SessionLost",
+    "cut",
+]

@@ -61,7 +61,7 @@ class Box:
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 command(self._uid),
-                stdin=theirs,
+                stdin=theirs.fileno(),
                 stdout=out,
                 stderr=out,
                 env={} if self._alone else {**ENVIRONMENT, "PATH": os.environ.get("PATH", "")},

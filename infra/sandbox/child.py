@@ -90,10 +90,12 @@ class Session:
         self.started = False
         try:
             tree = ast.parse(code, name)
-            last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+            last = tree.body[-1] if tree.body else None
+            if isinstance(last, ast.Expr):
+                tree.body.pop()
             space = self.module.__dict__
             exec(compile(tree, name, "exec", dont_inherit=True), space)  # noqa: S102
-            if last is not None:
+            if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), space)  # noqa: S307
                 if value is not None:
                     self.out.write(repr(value) + "\n")

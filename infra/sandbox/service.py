@@ -31,6 +31,10 @@ class JournalFull(TouchstoneError):
     """A session whose calls are too long to be made again from."""
 
 
+class SessionLost(TouchstoneError):
+    """A session whose calls, made again, did not end as they had."""
+
+
 @dataclass
 class _Session:
     name: str
@@ -79,7 +83,7 @@ class Sandbox:
     async def run(self, session: str, code: str, seconds: float | None = None) -> Ran:
         """Run a cell. The first call of a session opens it; a call that is cancelled changed nothing.
 
-        Raises `JournalFull` and `NoIsolation`. A session that cannot be made again is said so in a call that is `crashed`.
+        Raises `JournalFull`, `SessionLost` and `NoIsolation`; the call was then not made.
         """
         state = self._sessions.setdefault(session, _Session(session))
         async with state.lock:
@@ -92,9 +96,7 @@ class Sandbox:
                 )
             restored = False
             if state.box is None or not state.box.alive:
-                lost = await self._restore(state)
-                if lost:
-                    return Ran(lost, Outcome.CRASHED)
+                await self._restore(state)
                 restored = bool(state.journal)
             answer = await self._asked(state, code, self.limits.seconds if seconds is None else seconds)
             if answer.outcome.kept:
@@ -140,23 +142,19 @@ class Sandbox:
         self._refill()
         return box
 
-    async def _restore(self, state: _Session) -> str:
-        """Give the session an interpreter in which its journal was made again; else say why there is none."""
+    async def _restore(self, state: _Session) -> None:
+        """Give the session an interpreter in which its journal was made again. Raises `SessionLost`."""
         state.box, state.seeded = await self.take(), False
         deadline = asyncio.get_running_loop().time() + self.limits.replay
         for number, (code, before) in enumerate(state.journal, 1):
             answer = await self._asked(state, code, deadline - asyncio.get_running_loop().time())
             if answer.outcome is not before:
-                lost = (
-                    f"the session is lost: call {number} of {len(state.journal)}, made again, ended as {answer.outcome} and not as "
-                    f"{before} ({self.limits.replay:g} s allowed for all); this call was not made, the next starts anew"
-                )
-                state.journal.clear()
-                state.size = 0
-                if state.box is not None:
+                if state.box.alive:
                     await state.box.kill()
-                return lost
-        return ""
+                raise SessionLost(
+                    f"session {state.name}: call {number} of {len(state.journal)}, made again, ended as {answer.outcome} and not as "
+                    f"{before}, with {self.limits.replay:g} s for all; call again to retry, or end the session to start anew"
+                )
 
     async def _asked(self, state: _Session, code: str, seconds: float) -> Answer:
         assert state.box is not None

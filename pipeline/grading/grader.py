@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from pipeline.grading import collections as several
+from pipeline.grading.code import CODE
 from pipeline.grading.dates import readings
 from pipeline.grading.final import final_answer
 from pipeline.grading.numbers import LONGEST, close, extended, quantity, stripped, without_hedge
@@ -14,7 +15,15 @@ from pipeline.grading.syntax import Unreadable, parse
 from pipeline.grading.text import fold, plain
 from pipeline.grading.units import PLAIN, unit
 from pipeline.grading.workers import WORKERS, Undecided
-from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
+from schemas.answer import (
+    AnswerSpec,
+    CodeAnswer,
+    CollectionAnswer,
+    DateAnswer,
+    EntityAnswer,
+    ExpressionAnswer,
+    NumberAnswer,
+)
 from schemas.base import Record
 
 VERSION = "3"
@@ -49,7 +58,7 @@ def grade(spec: AnswerSpec, text: str) -> Grade:
     """Whether the final answer of `text` is what `spec` asks for.
 
     Never raises on any text. Algebra beyond plain numbers runs in a killable process; what it cannot settle within its time
-    and memory is undecided, with that as the reason.
+    and memory is undecided, with that as the reason. Code runs in a sandbox, and what it takes too much of makes it wrong.
     """
     return _grade(spec, text, WORKERS.compare)
 
@@ -75,6 +84,8 @@ def _no_process(golds: Sequence[str], texts: Sequence[str], variables: Sequence[
 
 
 def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
+    if isinstance(spec, CodeAnswer):
+        return _code(spec, text, compare)
     answer = final_answer(text)
     if answer is None:
         return _wrong("no_answer")
@@ -108,6 +119,16 @@ def _gold_is_readable(spec: AnswerSpec) -> bool:
     except Unreadable:
         return False
     return True
+
+
+def _code(spec: CodeAnswer, text: str, compare: Compare) -> Grade:
+    if compare is _no_process:
+        raise _ProcessNeeded
+    try:
+        reason = CODE.failing(spec, text)
+    except Undecided as doubt:
+        return Grade(verdict=Verdict.UNDECIDED, reason=str(doubt))
+    return _wrong(reason) if reason else RIGHT
 
 
 def _entity(spec: EntityAnswer, answer: str) -> Grade:

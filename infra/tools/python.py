@@ -1,0 +1,63 @@
+"""The tool `python`: a session of the sandbox."""
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import JsonValue
+
+from infra.sandbox import Closed, JournalFull, NoIsolation, Outcome, Sandbox, SessionLost, cut
+from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
+
+SHOWN = 2_000
+"""Characters of output that a policy gets of one call."""
+_SPEC = ToolSpec(
+    name="python",
+    description=(
+        "Run Python code. Variables and imports stay for later calls. Returns what the code prints and the value of its last "
+        "expression. The standard library, numpy and sympy are there; there is no network."
+    ),
+    schema={
+        "type": "object",
+        "properties": {"code": {"type": "string", "minLength": 1}},
+        "required": ["code"],
+        "additionalProperties": False,
+    },
+    effect=Effect.SESSION,
+)
+_REASONS = {
+    Outcome.TIMEOUT: "took longer than the {0.seconds:g} s that a call has",
+    Outcome.MEMORY_LIMIT: "needed more memory than the {0.memory} bytes that a session has",
+    Outcome.PROCESS_LIMIT: "started more processes or threads than the {0.processes} that a session may have",
+    Outcome.OUTPUT_LIMIT: "wrote more than the {0.written} bytes that a call may write",
+    Outcome.CRASHED: "ended the interpreter",
+}
+
+
+class PythonTools:
+    """A toolset over one sandbox, which it closes."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    @property
+    def specs(self) -> Sequence[ToolSpec]:
+        return (_SPEC,)
+
+    async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
+        """What the code wrote, or that it went too far: its state is then that before the call."""
+        try:
+            ran = await self._sandbox.run(session, str(arguments["code"]))
+        except JournalFull as error:
+            return ToolResult(str(error), error=True)
+        except (NoIsolation, SessionLost, Closed) as error:
+            raise ToolDown(str(error)) from error
+        shown = cut(ran.output, SHOWN)
+        if ran.outcome.kept:
+            return ToolResult(shown)
+        reason = _REASONS[ran.outcome].format(self._sandbox.limits)
+        return ToolResult(f"{ran.outcome}: the code {reason}; nothing it did was kept\n{shown}".rstrip(), error=True)
+
+    async def end(self, session: str) -> None:
+        await self._sandbox.end(session)
+
+    async def close(self) -> None:
+        await self._sandbox.close()
