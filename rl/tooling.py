@@ -44,7 +44,7 @@ async def open_tools(world: World | None, options: ToolOptions, names: Iterable[
         if reads and pages is None:
             raise NoPages(f"tools {sorted(ours)}: read pages, and the task is about no world; name some in tools.pages")
         commands = {
-            server: own_server(ServeOptions(served, pages, options.hosts, options.deny))
+            server: own_server(ServeOptions(served, pages, options.hosts, options.deny, options.isolation))
             for server, toolsets in _SERVERS.items()
             if (served := tuple(toolset for toolset in toolsets if toolset in ours))
         }

@@ -1,6 +1,6 @@
 """The one config tree of curation. Frozen, checked once, every field read somewhere."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -116,6 +116,8 @@ class ToolOptions(Options):
     """Hosts that `http` may reach though their addresses are private."""
     deny: tuple[str, ...] = ()
     """Pages that do not exist for a policy: ids or URLs, with `*` at the end for all that begin so, or `sha256:...` of a text."""
+    isolation: Literal["bubblewrap", "none"] = "bubblewrap"
+    """What keeps a policy's code apart from this machine. `none` runs it unprotected, as the user who starts this."""
     heartbeat_seconds: float = Field(default=10.0, gt=0, le=3600)
     """A server that gives no sign of life for so long is given up, and restarted where it is ours."""
 

@@ -1,19 +1,23 @@
 """Running the server of tools: over streamable HTTP on loopback, or on standard streams."""
 
+import asyncio
 import json
 import logging
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import uvicorn
 from mcp.server.stdio import stdio_server
 
 from infra.pages.place import open_pages
+from infra.sandbox import Isolation, Sandbox
 from infra.tools.base import Toolset
 from infra.tools.browser import BrowserTools
 from infra.tools.pages import toolsets_for
+from infra.tools.python import PythonTools
 from infra.tools.search import SearchTools
 from infra.tools.server import mcp_server
 from schemas.errors import TouchstoneError
@@ -38,22 +42,26 @@ class ServeOptions:
     """Hosts that `http` pages may come from though their addresses are private."""
     deny: tuple[str, ...] = ()
     """Pages that do not exist for a policy, as `Deny` takes them."""
+    isolation: str = "bubblewrap"
+    """What keeps a policy's code apart from this machine, as `Isolation` has it."""
 
 
-def toolsets(options: ServeOptions) -> list[Toolset]:
-    """The toolsets that `options` name. Raises `PageError` or `ServeError`."""
+@asynccontextmanager
+async def open_toolsets(options: ServeOptions) -> AsyncIterator[list[Toolset]]:
+    """The toolsets that `options` name, closed with the block. Raises `PageError`, `NoIsolation` or `ServeError`."""
     if unknown := sorted(set(options.tools) - {*_READERS, "python"}):
         raise ServeError(f"tools={','.join(unknown)}: no such toolset; there are {', '.join(_READERS)} and python")
     served: list[Toolset] = []
-    if wanted := [name for name in options.tools if name in _READERS]:
-        if options.pages is None:
-            raise ServeError(f"tools={','.join(wanted)}: read pages; say where they are with --pages")
-        served += _readers(wanted, options.pages, options)
-    if "python" in options.tools:
-        from infra.tools.python import PythonTools
-
-        served.append(PythonTools())
-    return served
+    async with AsyncExitStack() as stack:
+        if wanted := [name for name in options.tools if name in _READERS]:
+            if options.pages is None:
+                raise ServeError(f"tools={','.join(wanted)}: read pages; say where they are with --pages")
+            served += await asyncio.to_thread(_readers, wanted, options.pages, options)
+            for reader in served:
+                stack.push_async_callback(reader.close)
+        if "python" in options.tools:
+            served.append(PythonTools(await stack.enter_async_context(Sandbox(Isolation(options.isolation)))))
+        yield served
 
 
 def _readers(wanted: Sequence[str], place: str, options: ServeOptions) -> list[Toolset]:
@@ -68,6 +76,7 @@ def own_server(options: ServeOptions) -> list[str]:
     """The command that serves them on standard streams, for `McpTools`."""
     command = [sys.executable, "-m", "infra.tools", "--stdio", "--tools", ",".join(options.tools)]
     command += [] if options.pages is None else ["--pages", options.pages]
+    command += [] if options.isolation == Isolation.BUBBLEWRAP else ["--isolation", options.isolation]
     command += [f"--host={host}" for host in options.hosts]
     return [*command, *(f"--deny={entry}" for entry in options.deny)]
 
