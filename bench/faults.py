@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import random
 import time
 from collections import Counter
@@ -122,23 +123,26 @@ def script(plan: Plan, number: int, wrong: list[str]) -> Script:
 
 
 async def kill_in_turn(killed: list[int]) -> None:
-    """SIGKILL to each of our servers in turn, evenly spread over `EVERY_S`, for as long as this runs."""
-    turn = 0
-    while True:
-        servers = await asyncio.to_thread(our_servers)
-        await asyncio.sleep(EVERY_S / max(1, len(servers)))
-        if servers:
-            turn += 1
-            with contextlib.suppress(psutil.NoSuchProcess):
-                servers[turn % len(servers)].kill()
-                killed.append(servers[turn % len(servers)].pid)
+    """SIGKILL to every server of pages and to one that runs code, evenly spread over `EVERY_S`, for as long as this runs."""
+    for coders in itertools.cycle((0, 1)):
+        for server in range(OPTIONS.replicas + 1):
+            await asyncio.sleep(EVERY_S / (OPTIONS.replicas + 1))
+            pages, code = await asyncio.to_thread(our_servers)
+            victims = pages[server : server + 1] if server < OPTIONS.replicas else code[coders : coders + 1]
+            for victim in victims:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    victim.kill()
+                    killed.append(victim.pid)
 
 
-def our_servers() -> list[psutil.Process]:
-    """The servers of tools that this process started, oldest first."""
-    found = []
+def our_servers() -> tuple[list[psutil.Process], list[psutil.Process]]:
+    """The servers of pages and those of code that this process started, by age."""
+    pages, code = [], []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            if child.cmdline()[1:3] == ["-m", "infra.tools"]:
-                found.append(child)
-    return sorted(found, key=lambda process: process.create_time())
+            command = child.cmdline()
+            if command[1:3] == ["-m", "infra.tools"]:
+                (code if "python" in command else pages).append(child)
+    for servers in (pages, code):
+        servers.sort(key=psutil.Process.create_time)
+    return pages, code

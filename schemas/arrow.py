@@ -18,7 +18,7 @@ from schemas.errors import TouchstoneError
 from schemas.row import Candidate, Kept, Rejected
 from schemas.trajectory import Trajectory
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 """Raised when a column changes its name, type or meaning."""
 
 R = TypeVar("R", bound=Record)
