@@ -40,11 +40,9 @@ class Corpus:
         return SearchIndex.build(self.documents.values())
 
     async def find(self, name: str) -> Page | None:
-        document = (
-            self.documents.get(name)
-            or self._by_title.get(shown_name(name))
-            or self.documents.get(self._aliases.get(name, ""))
-        )
+        document = self.documents.get(name) or self._by_title.get(shown_name(name))
+        if document is None and name in self._aliases:
+            document = self.documents.get(self._aliases[name])
         return None if document is None else self._page(document)
 
     async def close(self) -> None:

@@ -47,13 +47,16 @@ def extract(body: bytes, url: str, charset: str = "", plain: bool = False) -> di
 
 
 def decode(body: bytes, charset: str = "") -> str:
-    """UTF-8 where it is that, else as declared by a byte order mark, the server or the page, else as browsers guess."""
+    """UTF-8 where it is that, else as declared by a byte order mark, the server or the page, else as browsers guess.
+
+    What comes out can be encoded again: an encoding like `unicode_escape` could make half a surrogate pair.
+    """
     names = ["utf-16"] if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else []
     names += [] if body.isascii() else ["utf-8-sig"]
     declared = _META.search(body[:4096])
     for name in filter(None, (*names, charset, declared and declared[1].decode(), "utf-8")):
         try:
-            return body.decode(name)
+            return body.decode(name).encode("utf-8", "replace").decode()
         except (LookupError, UnicodeError):
             continue
     return body.decode("cp1252", "replace")
@@ -78,7 +81,9 @@ def _links(tree: HtmlElement, url: str) -> list[tuple[str, str]]:
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         body = sys.stdin.buffer.read(request["length"])

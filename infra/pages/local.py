@@ -31,11 +31,11 @@ def read_folder(root: Path) -> Corpus:
     """The HTML files at and below `root`, by path. Symbolic links are neither read nor followed. Raises `PageError`."""
     root = root.resolve()
     titles = {}
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root, onerror=lambda error: logger.warning("%s; left out", error)):
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
-            if name.lower().endswith(_SUFFIXES) and stat.S_ISREG(path.lstat().st_mode) and _is_text(str(path)):
+            if name.lower().endswith(_SUFFIXES) and _is_readable(path):
                 titles[path.relative_to(root).as_posix()] = ""
         _bounded(root, len(titles))
     if not titles:
@@ -141,9 +141,10 @@ def _end_of(entry: Entry) -> str:
     return str(entry.path)
 
 
-def _is_text(path: str) -> bool:
+def _is_readable(path: Path) -> bool:
+    """Whether it is a file, and no link to one, with a name that is text."""
     try:
-        path.encode()
-    except UnicodeEncodeError:
+        str(path).encode()
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, UnicodeEncodeError):
         return False
-    return True

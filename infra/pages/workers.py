@@ -76,7 +76,10 @@ class Extractor:
     def _read(self, html: Html) -> Extracted:
         if len(html.body) > BYTES:
             raise PageError(f"{html.url}: is longer than {BYTES >> 20} MiB; not read")
-        worker = self._idle.pop() if self._idle else _start()  # as many threads as idle processes, so pop finds one
+        try:
+            worker = self._idle.pop()
+        except IndexError:
+            worker = _start()
         overran = threading.Event()
 
         def expire() -> None:

@@ -22,6 +22,8 @@ FOUND = 8
 """Places that `find` shows."""
 LINKS_SHOWN = 20
 """Links listed with a section."""
+ERROR_CHARS = 1000
+"""Of an error, which may repeat what was asked for."""
 
 
 def _schema(required: Mapping[str, str], **optional: str) -> Schema:
@@ -109,7 +111,7 @@ class BrowserTools:
                     return await asyncio.to_thread(_find, _current(views), str(arguments["text"]))
             result = await asyncio.to_thread(_show, views[-1])
         except (_Refused, PageError) as error:
-            return ToolResult(f"error: {shown(str(error))}", error=True)
+            return ToolResult(f"error: {shown(str(error))[:ERROR_CHARS]}", error=True)
         self._sessions[session] = views
         return result
 
@@ -122,7 +124,7 @@ class BrowserTools:
     async def _page(self, name: str) -> Page:
         page = None if self._deny.name(name) else await self._pages.find(name)
         if page is None or self._deny.covers(page.id, page.text, page.hash):
-            raise _Refused(f"no page {name[:2000]}")
+            raise _Refused(f"no page {name}")
         return page
 
 
@@ -150,38 +152,33 @@ def _show(view: _View) -> ToolResult:
     return ToolResult("\n".join(lines), sources=(view.page.name,))
 
 
-def _named(page: Page) -> list[tuple[str, Link]]:
-    """The page's links, each by its label, and where that tells it from no other, by its target too."""
+def _named(page: Page) -> dict[str, Link]:
+    """The page's links by what they are called: the label, with the target where links of one label lead to several."""
     targets = Counter(label for label, _ in {(link.label, link.target) for link in page.links})
-    names = {
-        (f"{shown_name(link.label)} ({link.target})" if targets[link.label] > 1 else shown_name(link.label))
-        or link.target: link
-        for link in reversed(page.links)
-    }
-    return list(reversed(names.items()))
+    links: dict[str, Link] = {}
+    for link in page.links:
+        name = f"{link.label} ({link.target})" if targets[link.label] > 1 else link.label
+        links.setdefault(name.strip() or link.target, link)
+    return links
 
 
 def _links_here(view: _View) -> list[str]:
     """Names of the links whose labels stand in the section; with the first section also of those that stand in none."""
     texts = [" ".join(section) for section in view.sections]
-    here = texts[view.number - 1]
-    return [
-        name
-        for name, link in _named(view.page)
-        if link.label in here or (view.number == 1 and not any(link.label in text for text in texts))
-    ]
+    stands = {
+        name: [bool(link.label) and link.label in text for text in texts] for name, link in _named(view.page).items()
+    }
+    return [name for name, where in stands.items() if where[view.number - 1] or (view.number == 1 and not any(where))]
 
 
 def _link(views: Sequence[_View], wanted: str) -> Link:
     page = _current(views).page
-    links = _named(page)
-    for name, link in links:
-        if wanted in (name, link.target):
+    if (link := _named(page).get(wanted)) is not None:
+        return link
+    for link in page.links:
+        if wanted == link.target or (link.label and shown_name(wanted) == link.label):
             return link
-    for _, link in links:
-        if shown_name(wanted) == shown_name(link.label):
-            return link
-    raise _Refused(f"no link {wanted[:2000]} on {shown_name(page.title)}")
+    raise _Refused(f"no link {wanted} on {shown_name(page.title)}")
 
 
 def _find(view: _View, text: str) -> ToolResult:
@@ -210,4 +207,6 @@ def _find(view: _View, text: str) -> ToolResult:
 
 
 def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
     return "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c)).casefold()

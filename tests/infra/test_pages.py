@@ -1,40 +1,27 @@
 """Where pages come from, and that nothing a page holds gets out of it."""
 
-import contextlib
-import ipaddress
 import logging
 import os
 import time
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from libzim.writer import Creator, Hint, Item, StringProvider  # type: ignore[import-untyped]
 
-from infra.pages import local, workers
+from infra.pages import local
 from infra.pages.base import PageError, Pages, shown
 from infra.pages.corpus import Corpus
 from infra.pages.deny import Deny
 from infra.pages.extract import decode, extract
 from infra.pages.place import open_pages
-from infra.pages.web import WebPages, _address, _is_public
 from infra.pages.workers import Extracted, Extractor, Html
 from pipeline.corpora import store
 from schemas.base import content_hash
 from schemas.world import Document
-from tests.infra.servers import DribblingServer, running
-from tests.infra.sites import NIGER, SITE, SiteServer, write_site
+from tests.infra.sites import NIGER, SITE, write_site
 from tests.worlds import toy_world
-
-OK = 200, {}, NIGER.encode()
-
-
-def root(address: str) -> str:
-    return address.removesuffix("/v1")
 
 
 async def title(pages: Pages, name: str) -> str | None:
@@ -61,19 +48,6 @@ class Article(Item):  # type: ignore[misc]
 
     def get_hints(self) -> dict[Hint, bool]:
         return {Hint.FRONT_ARTICLE: True}
-
-
-class TricklingPage(DribblingServer):
-    """Says that it is HTML, and never comes to an end of it."""
-
-    def get(self, http: BaseHTTPRequestHandler) -> None:
-        http.send_response(200)
-        http.send_header("Content-Type", "text/html")
-        http.end_headers()
-        with contextlib.suppress(ConnectionError):
-            while True:
-                http.wfile.write(self.chunk)
-                time.sleep(self.pause_s)
 
 
 # A place
@@ -215,119 +189,6 @@ def test_a_file_that_is_no_archive_or_a_cut_one_is_refused(archive: Path, tmp_pa
             open_pages(str(path))
 
 
-# The web
-
-
-@pytest.fixture
-def site() -> Iterator[tuple[SiteServer, str]]:
-    server = SiteServer({f"/{name}": (200, {}, page.encode()) for name, page in SITE.items()})
-    with running(server) as address:
-        yield server, root(address)
-
-
-async def test_a_page_of_the_web_is_found_by_address_with_absolute_links(site: tuple[SiteServer, str]) -> None:
-    server, address = site
-    pages = WebPages(["127.0.0.1"])
-    page = await pages.find(f"{address}/countries/niger.html#top")
-    assert page is not None and (page.id, page.title) == (f"{address}/countries/niger.html", "Niger")
-    assert f"{address}/countries/niamey.html" in {link.target for link in page.links}
-    assert await pages.find(f"{address}/gone.html") is None
-    assert await pages.find("Niger") is None
-    assert await pages.find(page.id) == page and server.asked["/countries/niger.html"] == 1
-    await pages.close()
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["http://127.0.0.1:{port}/index.html", "http://localhost:{port}/", "http://[::1]:{port}/", "http://0.0.0.0:{port}/",
-     "http://2130706433:{port}/", "http://0x7f.1:{port}/", "http://[::ffff:127.0.0.1]:{port}/", "http://169.254.169.254/",
-     "http://10.0.0.1/", "http://[fe80::1]/", "http://[64:ff9b::7f00:1]/"],
-)  # fmt: skip
-async def test_private_addresses_are_not_asked(address: str, site: tuple[SiteServer, str]) -> None:
-    server, base = site
-    pages = WebPages()
-    with pytest.raises(PageError, match="private address"):
-        await pages.find(address.format(port=base.rpartition(":")[2]))
-    assert not server.asked
-    await pages.close()
-
-
-@pytest.mark.parametrize(
-    "target", ["http://localhost:{port}/index.html", "http://169.254.169.254/latest", "//[::1]:{port}/"]
-)
-async def test_a_redirect_is_checked_like_a_request(target: str, site: tuple[SiteServer, str]) -> None:
-    server, base = site
-    server.answers["/r"] = 302, {"Location": target.format(port=base.rpartition(":")[2])}, b""
-    pages = WebPages(["127.0.0.1"])
-    with pytest.raises(PageError, match="private address"):
-        await pages.find(f"{base}/r")
-    assert server.asked == {"/r": 1}
-    await pages.close()
-
-
-async def test_a_redirect_leads_to_the_page_and_a_circle_of_them_ends(site: tuple[SiteServer, str]) -> None:
-    server, base = site
-    server.answers["/r"] = 301, {"Location": "/index.html"}, b""
-    server.answers["/round"] = 302, {"Location": "round"}, b""
-    server.answers["/file"] = 302, {"Location": "file:///etc/passwd"}, b""
-    pages = WebPages(["127.0.0.1"])
-    page = await pages.find(f"{base}/r")
-    assert page is not None and page.id == f"{base}/index.html"
-    for name in ("round", "file"):
-        with pytest.raises(PageError):
-            await pages.find(f"{base}/{name}")
-    assert server.asked["/round"] == 6
-    await pages.close()
-
-
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        ((200, {"Content-Type": "application/pdf"}, b"%PDF"), "is application/pdf, not HTML"),
-        ((200, {"Content-Type": ""}, b"x"), "of no type"),
-        ((200, {"Content-Encoding": "gzip"}, b"\x1f\x8b"), "compressed"),
-        ((500, {}, b"oh"), "status 500"),
-        ((200, {}, b"x" * (workers.BYTES + 1)), "longer than 5 MiB"),
-        ((200, {"Content-Length": "999"}, b"short"), "try another page"),
-    ],
-)
-async def test_what_is_no_page_says_why(
-    answer: tuple[int, dict[str, str], bytes], why: str, site: tuple[SiteServer, str]
-) -> None:
-    server, base = site
-    server.answers["/x"] = answer
-    pages = WebPages(["127.0.0.1"], seconds=2.0)
-    with pytest.raises(PageError, match=why):
-        await pages.find(f"{base}/x")
-    await pages.close()
-
-
-async def test_a_server_that_trickles_is_given_up_at_the_total_deadline() -> None:
-    pages = WebPages(["127.0.0.1"], seconds=0.5)
-    with running(TricklingPage(b"<p>", 0.05)) as address:
-        start = time.monotonic()
-        with pytest.raises(PageError, match=r"no answer in 0\.5 s"):
-            await pages.find(root(address))
-        assert time.monotonic() - start < 5
-    await pages.close()
-
-
-async def test_plain_text_is_shown_as_it_is(site: tuple[SiteServer, str]) -> None:
-    server, base = site
-    server.answers["/x"] = 200, {"Content-Type": "text/plain; charset=iso-8859-1"}, "<b>é</b>".encode("latin-1")
-    pages = WebPages(["127.0.0.1"])
-    page = await pages.find(f"{base}/x")
-    assert page is not None and (page.text, page.title, page.links) == ("<b>é</b>", f"{base}/x", ())
-    await pages.close()
-
-
-@given(st.text(st.characters(exclude_categories=()), max_size=40))
-def test_any_text_is_an_address_or_a_page_error(text: str) -> None:
-    for prefix in ("http://", "http://a/", "https://[", ""):
-        with contextlib.suppress(PageError):
-            assert isinstance(_address(prefix + text), httpx.URL)
-
-
 # HTML
 
 
@@ -340,6 +201,7 @@ def test_a_title_in_any_declared_encoding_is_read() -> None:
     assert decode(japanese.encode("iso-2022-jp")) == japanese
     assert decode(page.encode("cp1252"), "no-such-charset") == page
     assert decode(b"\xff\xfe\x00") == "ÿþ\x00"
+    assert decode(rb"half \ud800", "unicode_escape") == "half ?"
 
 
 def test_broken_html_is_read_as_far_as_it_goes() -> None:
@@ -399,14 +261,6 @@ def test_deny_takes_ids_addresses_prefixes_and_hashes_and_refuses_the_rest() -> 
     for entry in ("", " x", "sha256:12", "sha256:" + "g" * 64):
         with pytest.raises(PageError, match="deny="):
             Deny([entry])
-
-
-def test_only_addresses_of_the_open_internet_are_public() -> None:
-    private = (
-        "127.0.0.1 10.1.1.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 0.0.0.0 ::1 fe80::1 fc00::1 2002:7f00:1::"
-    )
-    assert not any(_is_public(ipaddress.ip_address(ip)) for ip in (*private.split(), "224.0.0.1", "::ffff:10.0.0.1"))
-    assert all(_is_public(ipaddress.ip_address(ip)) for ip in ("8.8.8.8", "2606:4700::1111"))
 
 
 @given(st.text(st.characters(exclude_categories=())))

@@ -124,7 +124,7 @@ async def test_searching_does_not_hold_up_the_loop() -> None:
     for _ in range(20):
         await search(tools, *(f"population of city number {i}" for i in range(8)), k=10)
     heart.cancel()
-    assert max(lags) < 0.25
+    assert sorted(lags)[len(lags) * 9 // 10] < 0.1
     await tools.close()
 
 
