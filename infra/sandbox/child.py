@@ -199,7 +199,8 @@ def main() -> None:
     alone = config["alone"] and (own, os.getppid()) == (2, 1)
     for name, value in config["limits"].items():
         soft = value - SPARE if name == "RLIMIT_AS" else value
-        resource.setrlimit(getattr(resource, name), (soft, value))
+        for process in (own, 1) if alone else (own,):  # the first process has the code's rights, so it gets its limits
+            resource.prlimit(process, getattr(resource, name), (soft, value))
     sys.path.append(config["path"])
     sys.argv = [""]
     session = Session(channel)
