@@ -25,7 +25,7 @@ OVERWRITE = """
 for line in open("/proc/1/maps"):
     span, access, *_ = line.split()
     low, high = (int(end, 16) for end in span.split("-"))
-    if "x" in access and "vdso" not in line:
+    if "x" in access and "[" not in line:
         os.pwrite(os.open("/proc/1/mem", os.O_RDWR), b"\\xcc" * (high - low), low)
 os.fork() or os._exit(0)
 time.sleep(0.2)
@@ -76,7 +76,7 @@ NETWORK = (
 SECRETS = (
     Attack("own environment", "print(dict(os.environ))"),
     Attack("environment of the parent", "reads(f'/proc/{os.getppid()}/environ', '/proc/self/environ')"),
-    Attack("environment of the host process", "reads('/proc/@PID@/environ', '/proc/@PID@/cmdline', '/proc/@PID@/maps')"),
+    Attack("environment of the host's processes", "reads('/proc/@VICTIM@/environ', '/proc/@PID@/environ', '/proc/@PID@/maps')"),
     Attack("environment and memory of all", "reads(*glob.glob('/proc/[0-9]*/environ'), *glob.glob('/proc/[0-9]*/cmdline'))"),
     Attack("host file", "reads('@FILE@')"),
     Attack("host file by a symlink", "os.symlink('@FILE@', '/tmp/link'); reads('/tmp/link')"),
@@ -93,7 +93,7 @@ SECRETS = (
     Attack("descriptors of the first process", "reads(*glob.glob('/proc/1/fd/*'))"),
     Attack("kernel memory", "check(*[p for p in ('/proc/kcore', '/proc/kmsg', '/dev/mem', '/dev/kmsg') if os.access(p, os.R_OK)])"),
     Attack("name of the host", "check(socket.gethostname() == '@HOST@', open('/proc/sys/kernel/hostname').read() == '@HOST@\\n')"),
-    Attack("files of a neighbour", "print(glob.glob('/tmp/**', recursive=True)); reads('/tmp/secret')"),
+    Attack("files of a neighbour", "print(glob.glob('/tmp/**', recursive=True)); reads('@SECRET@')"),
     _call("session keyring", 250, 219, "0, -3, 0, 0, 0"),
     _call("request of a key", 249, 218),
 )  # fmt: skip
@@ -137,7 +137,7 @@ RESOURCES = (
     Attack("a last expression without end", "'x' * 100_000_000", Outcome.OUTPUT_LIMIT),
     Attack("fill tmp", "for i in range(12): open(f'/tmp/{i}', 'wb').write(bytes(8 << 20))\nprint(won)"),
     Attack("fill shared memory", "for i in range(12): open(f'/dev/shm/{i}', 'wb').write(bytes(8 << 20))\nprint(won)"),
-    Attack("one huge file", "os.truncate(open('/tmp/huge', 'wb').fileno(), 1 << 40); print(won)"),
+    Attack("one huge file", "f = open('/tmp/huge', 'wb'); f.truncate(1 << 40); print(won)"),
     Attack("descriptors", "x = [os.open('/dev/null', 0) for _ in range(1000)]; print(won)"),
     Attack("limit of processes raised", "resource.setrlimit(resource.RLIMIT_NPROC, (99999, 99999)); print(won)"),
     Attack("limit of memory raised", "resource.setrlimit(resource.RLIMIT_AS, (-1, -1)); print(won)"),

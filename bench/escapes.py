@@ -4,6 +4,7 @@ An attack has escaped if it says so, if a secret of the host is in its output, i
 of the host died, or if a limit that should have ended it did not. So has a program that is graded right and is not.
 """
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -20,8 +21,10 @@ from infra.sandbox.watch import children
 from pipeline.grading import Verdict, agrade
 from schemas.answer import CodeAnswer
 
-SECONDS = 1.5
+SECONDS = 2.0
 """For an attack: those that would run for ever end so."""
+AT_ONCE = 4
+"""Attacks that run beside each other."""
 
 
 class Host:
@@ -40,6 +43,8 @@ class Host:
         file.write_text(self.canary)
         os.environ["SECRET_KEY"] = self.canary
         self._exits.callback(os.environ.pop, "SECRET_KEY")
+        secret = Path(f"/tmp/touchstone-{secrets.token_hex(8)}")  # noqa: S108
+        self._exits.callback(secret.unlink, missing_ok=True)  # it is the host's where a neighbour is not isolated
         path, abstract = str(folder / "socket"), f"touchstone-{secrets.token_hex(8)}"
         self._stream = self._listener(socket.AF_INET, ("127.0.0.1", 0))
         self.port = self._stream.getsockname()[1]
@@ -53,7 +58,7 @@ class Host:
         self._exits.callback(self.victim.wait)
         self._exits.callback(self.victim.kill)
         self._facts = {
-            "PORT": self.port, "SOCKET": path, "ABSTRACT": abstract, "FILE": file, "PID": os.getpid(), "VICTIM": self.victim.pid,
+            "PORT": self.port, "SOCKET": path, "ABSTRACT": abstract, "FILE": file, "SECRET": secret, "PID": os.getpid(), "VICTIM": self.victim.pid,
             "HOST": socket.gethostname(), "WON": self.won.encode().hex(),
         }  # fmt: skip
         return self
@@ -87,11 +92,13 @@ class Host:
 
 async def escaped(sandbox: Sandbox, host: Host, attack: Attack) -> str:
     """How the attack got out; empty where it was contained and its neighbour kept its state."""
-    await sandbox.run("neighbour", f"open('/tmp/secret', 'w').write({host.canary!r}); mine = 41")
-    before = (await sandbox.run("attacker", host.code(PRELUDE))).outcome
-    ran = await sandbox.run("attacker", host.code(attack.code), SECONDS)
-    after = await sandbox.run("neighbour", "mine + 1")
-    await sandbox.end("attacker")
+    attacker, neighbour = f"attacker: {attack.name}", f"neighbour of: {attack.name}"
+    await sandbox.run(neighbour, host.code(f"open('@SECRET@', 'w').write({host.canary!r}); mine = 41"))
+    before = (await sandbox.run(attacker, host.code(PRELUDE))).outcome
+    ran = await sandbox.run(attacker, host.code(attack.code), SECONDS)
+    after = await sandbox.run(neighbour, "mine + 1")
+    await sandbox.end(attacker)
+    await sandbox.end(neighbour)
     if before is not Outcome.OK:
         return f"it could not start: {before}"
     if host.won in ran.output or host.canary in ran.output:
@@ -136,10 +143,16 @@ ADD = CodeAnswer(entry="add", cases=(("[1, 2]", "3"), ("[5, 7]", "12"), ('["a", 
 
 async def drill() -> AsyncIterator[tuple[str, str]]:
     """The name of every attack and forgery, with how it got out: empty where it did not."""
+    turn = asyncio.Semaphore(AT_ONCE)
     with Host() as host:
-        async with Sandbox() as sandbox:
-            for attack in ATTACKS:
-                yield attack.name, await escaped(sandbox, host, attack)
+        async with Sandbox(pool=2 * AT_ONCE) as sandbox:
+
+            async def tried(attack: Attack) -> tuple[str, str]:
+                async with turn:
+                    return attack.name, await escaped(sandbox, host, attack)
+
+            for found in asyncio.as_completed([tried(attack) for attack in ATTACKS]):
+                yield await found
     for name, code in FORGERIES.items():
-        found = await agrade(ADD, code)
-        yield name, "" if found.verdict is Verdict.WRONG else f"it was graded {found}"
+        grade = await agrade(ADD, code)
+        yield name, "" if grade.verdict is Verdict.WRONG else f"it was graded {grade}"
