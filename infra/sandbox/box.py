@@ -29,6 +29,8 @@ START_S = 60.0
 WATCH_S = 0.02
 """Between two looks at what a running call takes."""
 _STEP = 2**16
+_QUIET = ("the first process of the namespace", "the interpreter")
+"""The threads of a session that runs nothing."""
 
 _uids: set[int] = set()
 
@@ -76,6 +78,7 @@ class Box:
         self._written = bytearray()
         self._too_much: asyncio.Future[None] | None = None
         self._roots: list[int] = []
+        self._threads = 0
         self._alive = os.pidfd_open(self._process.pid)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._alive, self._reap)
@@ -108,6 +111,7 @@ class Box:
         self._listen()
         self._written.clear()  # of threads that earlier calls left behind
         self._too_much = self._loop.create_future()
+        self._pause(False)
         self._loop.add_reader(self._out, self._listen)
         exchange = asyncio.ensure_future(self._exchange(request))
         outcome = None
@@ -124,9 +128,17 @@ class Box:
                 self._loop.remove_reader(self._out)
             if outcome is None or not outcome.kept:
                 self.end()
-        if not outcome.kept:
+        if outcome.kept:
+            self._pause(True)
+        else:
             await self._gone
         return Answer(outcome, self._written.decode(errors="replace"), answer.value, answer.plain)
+
+    def _pause(self, pause: bool) -> None:
+        """Between calls nothing runs: threads that the code left behind take no time from others."""
+        if self._alone and self._threads > len(_QUIET):
+            for first in self._roots:
+                _signal_children(first, signal.SIGSTOP if pause else signal.SIGCONT)
 
     async def _watched(self, exchange: "asyncio.Task[Answer]", deadline: float) -> Outcome | None:
         """What ended the call; `None` where it ended by itself within the limits."""
@@ -138,6 +150,7 @@ class Box:
             if self._too_much.done():
                 return Outcome.OUTPUT_LIMIT
             taken = usage(self._roots)
+            self._threads = taken.threads
             if self._alone and taken.threads > self.limits.processes:
                 return Outcome.PROCESS_LIMIT
             if taken.resident > self.limits.memory and taken.memory() > self.limits.memory:
@@ -213,17 +226,7 @@ class Box:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
             return
-        ended = False
-        for first in children(self.pid):
-            with contextlib.suppress(ProcessLookupError):
-                handle = os.pidfd_open(first)
-                try:
-                    if first in children(self.pid):  # and no stranger who got its number meanwhile
-                        signal.pidfd_send_signal(handle, signal.SIGKILL)
-                        ended = True
-                finally:
-                    os.close(handle)
-        if not ended:
+        if not _signal_children(self.pid, signal.SIGKILL):
             self._process.kill()
 
     def _reap(self) -> None:
@@ -242,3 +245,18 @@ class Box:
         _uids.discard(self._uid)
         self._channel.close()
         os.close(self._out)
+
+
+def _signal_children(pid: int, number: signal.Signals) -> bool:
+    """Whether there was one to signal."""
+    signalled = False
+    for child in children(pid):
+        with contextlib.suppress(ProcessLookupError):
+            handle = os.pidfd_open(child)
+            try:
+                if child in children(pid):  # and no stranger who got its number meanwhile
+                    signal.pidfd_send_signal(handle, number)
+                    signalled = True
+            finally:
+                os.close(handle)
+    return signalled

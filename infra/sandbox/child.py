@@ -104,6 +104,13 @@ class Session:
             return self.failure(error)
 
     def failure(self, error: BaseException) -> str:
+        try:
+            return self._told(error)
+        except BaseException:  # an error that cannot be shown, or no descriptor left to read sources with
+            self.out.write(f"{type(error).__name__}\n")
+            return "memory_limit" if isinstance(error, MemoryError) else "error"
+
+    def _told(self, error: BaseException) -> str:
         if isinstance(error, MemoryError):
             return "memory_limit"
         full = isinstance(error, BlockingIOError) or str(error) == "can't start new thread"
@@ -194,12 +201,14 @@ def main() -> None:
     nothing = os.open("/dev/null", os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
+    spare = os.dup(1)
     own = os.getpid()
     # In a namespace of its own this process is the first child of the first; elsewhere "all others" are other people's.
     alone = config["alone"] and (own, os.getppid()) == (2, 1)
     for name, value in config["limits"].items():
         soft = value - SPARE if name == "RLIMIT_AS" else value
-        resource.setrlimit(getattr(resource, name), (soft, value))
+        for process in (own, 1) if alone else (own,):  # the first process has the code's rights, so it gets its limits
+            resource.prlimit(process, getattr(resource, name), (soft, value))
     sys.path.append(config["path"])
     sys.argv = [""]
     session = Session(channel)
@@ -223,7 +232,9 @@ def main() -> None:
             resource.setrlimit(resource.RLIMIT_AS, (config["limits"]["RLIMIT_AS"],) * 2)
         try:
             session.out.flush()
-        except (OSError, ValueError):  # closed by the code, or its descriptor
+        except (OSError, ValueError):  # the code closed it, or what lies below
+            os.dup2(spare, 1)
+            os.dup2(spare, 2)
             session.out = _stdout()
         if alone:
             _end_others()

@@ -1,8 +1,10 @@
 """Any record, for property tests."""
 
+import json
+
 from hypothesis import strategies as st
 
-from schemas.answer import CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
+from schemas.answer import CodeAnswer, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
 from schemas.certificate import Certificate, Outcome
 from schemas.difficulty import Difficulty
 from schemas.query import Band, Clue, EntityRef, Problem, Query
@@ -42,6 +44,9 @@ answers = st.one_of(
         shape=st.just("interval"),
         items=st.tuples(text, text),
         closed=st.tuples(st.booleans(), st.booleans()),
+    ),
+    st.builds(
+        CodeAnswer, entry=st.just("f"), cases=json_value.map(lambda value: ((json.dumps([value]), json.dumps(value)),))
     ),
 )
 queries = st.recursive(

@@ -28,6 +28,12 @@ SPEC: TypeAdapter[AnswerSpec] = TypeAdapter(AnswerSpec)
         ({"kind": "number", "value": "nan"}, "is no exact number"),
         ({"kind": "number", "value": "9" * 4201}, "is no exact number"),
         ({"kind": "entity", "entity": "x", "name": " "}, "String should match"),
+        ({"kind": "code", "entry": "a b", "cases": [["[]", "1"]]}, "entry='a b': is no name of a function"),
+        ({"kind": "code", "entry": "lambda", "cases": [["[]", "1"]]}, "entry='lambda': is no name of a function"),
+        ({"kind": "code", "entry": "f", "cases": []}, "at least 1 item"),
+        ({"kind": "code", "entry": "f", "cases": [["[1]", "one"]]}, "is no JSON"),
+        ({"kind": "code", "entry": "f", "cases": [["1", "1"]]}, "arguments=1: are no list"),
+        ({"kind": "code", "entry": "f", "cases": [["[1]", "1"], ["[ 1 ]", "2"]]}, "two have the same arguments"),
     ],
 )
 def test_a_gold_that_means_nothing_is_refused_in_one_line(gold: dict[str, object], reason: str) -> None:
