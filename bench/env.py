@@ -7,13 +7,15 @@ from types import ModuleType
 from rich.console import Console
 from rich.table import Table
 
-from bench import crowd, deep, faults
+from bench import crowd, deep, faults, injection, sandbox
 from bench.figures import Figure, report
 
 PARTS: dict[str, ModuleType] = {
     "deep": deep,
     "crowd": crowd,
+    "sandbox": sandbox,
     "faults": faults,
+    "injection": injection,
 }
 
 

@@ -137,7 +137,8 @@ async def kill_in_turn(killed: list[int]) -> None:
 
 def our_servers() -> tuple[list[psutil.Process], list[psutil.Process]]:
     """The servers of pages and those of code that this process started, by age."""
-    pages, code = [], []
+    pages: list[psutil.Process] = []
+    code: list[psutil.Process] = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             command = child.cmdline()

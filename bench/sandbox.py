@@ -10,6 +10,7 @@ from infra.sandbox.watch import usage
 from pipeline import grading
 
 CALLS, COLD, IDLE = 300, 20, 24
+TITLE = ("what", "value")
 _STATE = "from math import sqrt\nxs = [sqrt(i) for i in range(1000)]\ntext = 'a page' * 1000"
 
 
