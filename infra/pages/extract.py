@@ -8,6 +8,7 @@ import json
 import re
 import resource
 import sys
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 from urllib.parse import urldefrag, urljoin
@@ -26,24 +27,29 @@ TEXT_CHARS = 400_000
 LINKS = 1000
 _EXTRACTION = deepcopy(DEFAULT_CONFIG)
 _EXTRACTION["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else the paragraphs of a short page are cut at its links
+_SPACES = re.compile(r"[ \t\r\n\f]+")
 _META = re.compile(rb"<meta[^>]{0,200}charset\s{0,20}=\s{0,20}[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
 def extract(body: bytes, url: str, charset: str = "", plain: bool = False) -> dict[str, Any]:
-    """`title` (may be empty), `text`, and `links` as pairs of label and absolute address without fragment."""
+    """What the page says: `title`, `tab` (what a browser writes on its tab), `text`, all empty where there is none, and `links`.
+
+    A link is a label, which may be empty, and an absolute address without fragment.
+    """
     html = decode(body, charset)
     if plain:
-        return {"title": "", "text": html[:TEXT_CHARS], "links": []}
+        return {"title": "", "tab": "", "text": html[:TEXT_CHARS], "links": []}
     tree = load_html(html)
     if tree is None:
         tree = load_html(f"<html><body>{html}</body></html>")
     if tree is None:
-        return {"title": "", "text": "", "links": []}
-    title, links = shown_name(extract_title(tree) or ""), _links(tree, url)
+        return {"title": "", "tab": "", "text": "", "links": []}
+    title, tab, links = extract_title(tree) or "", tree.findtext(".//title") or "", _links(tree, url)
+    _unwrap(tree)
     strip_tags(tree, "a")  # else paragraphs with many links are taken for menus and left out
     found = bare_extraction(tree, favor_recall=True, config=_EXTRACTION)
     text = (getattr(found, "text", "") or html2txt(html))[:TEXT_CHARS]
-    return {"title": title, "text": text, "links": links}
+    return {"title": shown_name(title), "tab": shown_name(tab), "text": text, "links": links}
 
 
 def decode(body: bytes, charset: str = "") -> str:
@@ -60,6 +66,17 @@ def decode(body: bytes, charset: str = "") -> str:
         except (LookupError, UnicodeError):
             continue
     return body.decode("cp1252", "replace")
+
+
+def _unwrap(tree: HtmlElement) -> None:
+    """Make each run of white space one space, outside of what is set as written: a line of source is no line of text."""
+    written = {element for block in tree.iter("pre", "textarea") for element in block.iter()}
+    for element in tree.iter():
+        for part, holder in (("text", element), ("tail", element.getparent())):
+            text = getattr(element, part)
+            if text and holder not in written:
+                with suppress(ValueError):  # a control character, which lxml reads and does not write
+                    setattr(element, part, _SPACES.sub(" ", text))
 
 
 def _links(tree: HtmlElement, url: str) -> list[tuple[str, str]]:

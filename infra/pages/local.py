@@ -7,7 +7,8 @@ ever becomes a path.
 import logging
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
@@ -15,7 +16,7 @@ from libzim.reader import Archive, Entry  # type: ignore[import-untyped]
 
 from infra.pages.base import PageError, shown_name
 from infra.pages.corpus import Corpus
-from infra.pages.workers import BYTES, Extractor, Html
+from infra.pages.workers import BYTES, Extracted, Extractor, Html
 from schemas.base import content_hash
 from schemas.world import Document
 
@@ -69,33 +70,34 @@ def _read(
     place: Path, titles: Mapping[str, str], html: Callable[[str], Html | PageError], aliases: Mapping[str, str]
 ) -> Corpus:
     """`titles` by id; an empty one is read from the page. What cannot be read is left out, counted and logged."""
+    extractor = Extractor()
+    try:
+        found = dict(zip(titles, extractor.read_all(map(html, titles)), strict=True))
+    finally:
+        extractor.close()
+    pages = {id: page for id, page in found.items() if isinstance(page, Extracted)}
+    if failures := [page for page in found.values() if isinstance(page, PageError)]:
+        first = str(failures[0]).removeprefix(_BASE)
+        logger.warning("%s: %d of %d pages left out, first: %s", place, len(failures), len(found), first)
+    shared = Counter(page.title for page in pages.values())
     documents: list[Document] = []
     labels: dict[str, tuple[str, ...]] = {}
     spoken: set[str] = set()
-    failures: list[str] = []
-    extractor = Extractor()
-    try:
-        found = extractor.read_all(map(html, titles))
-        for id, page in zip(titles, found, strict=True):
-            if isinstance(page, PageError):
-                failures.append(str(page).removeprefix(_BASE))
-                continue
-            title = shown_name(titles[id]) or page.title or id
-            title = title if title not in spoken else f"{title} ({id})"
-            spoken.add(title)
-            targets = [(link.label, _target(link.target, titles, aliases)) for link in page.links]
-            kept = [(label, target) for label, target in targets if target]
-            labels[id] = tuple(label for label, _ in kept)
-            links = tuple(target for _, target in kept)
-            documents.append(Document(id=id, title=title, text=page.text, links=links, hash=content_hash(page.text)))
-    finally:
-        extractor.close()
-    if failures:
-        logger.warning("%s: %d of %d pages left out, first: %s", place, len(failures), len(titles), failures[0])
+    for id, page in pages.items():
+        # A title that several pages have is the site's more often than theirs.
+        own = page.title if shared[page.title] == 1 else page.tab or page.title
+        title = shown_name(titles[id]) or own or shown_name(id)
+        title = title if title not in spoken else f"{title} ({id})"
+        spoken.add(title)
+        targets = [(link.label, _target(link.target, pages, aliases)) for link in page.links]
+        kept = [(label, target) for label, target in targets if target]
+        labels[id] = tuple(label for label, _ in kept)
+        links = tuple(target for _, target in kept)
+        documents.append(Document(id=id, title=title, text=page.text, links=links, hash=content_hash(page.text)))
     return Corpus(documents, labels=labels, aliases=aliases)
 
 
-def _target(address: str, ids: Mapping[str, str], aliases: Mapping[str, str]) -> str:
+def _target(address: str, ids: Container[str], aliases: Mapping[str, str]) -> str:
     """The id that a link's address means, empty where it leads out of the place or nowhere."""
     if not address.startswith(_BASE):
         return ""

@@ -27,9 +27,10 @@ _BATCH = 64
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What HTML says. Targets of links are absolute addresses; `title` may be empty."""
+    """What HTML says. Targets of links are absolute addresses; `title` and `tab` (a browser's) may be empty."""
 
     title: str
+    tab: str
     text: str
     links: tuple[Link, ...]
 
@@ -100,7 +101,7 @@ class Extractor:
         reply = json.loads(line)
         if "error" in reply:
             raise PageError(f"{html.url}: {reply['error']}; not shown")
-        return Extracted(reply["title"], reply["text"], tuple(Link(*pair) for pair in reply["links"]))
+        return Extracted(reply["title"], reply["tab"], reply["text"], tuple(Link(*pair) for pair in reply["links"]))
 
 
 def _start() -> subprocess.Popen[bytes]:

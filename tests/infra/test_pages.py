@@ -130,6 +130,19 @@ async def test_no_name_leads_out_of_the_folder(name: str, tmp_path: Path) -> Non
     assert isinstance(pages, Corpus) and len(pages.documents) == len(SITE)
 
 
+async def test_a_title_that_several_pages_share_gives_way_to_what_a_browser_writes_on_its_tab(tmp_path: Path) -> None:
+    page = "<html><head><title>{0} - Book</title></head><body><h1>Book</h1><p>{0}.</p></body></html>"
+    site = write_site(tmp_path, {f"{n}.html": page.format(f"Chapter {n}") for n in (1, 2)})
+    assert await title(open_pages(str(site)), "Chapter 2 - Book") == "Chapter 2 - Book"
+
+
+def test_a_line_of_source_is_no_line_of_text_except_where_it_is_set_as_written() -> None:
+    page = extract(
+        b"<html><body><p>One\n  <b>two</b>\nthree.</p><pre>a\n  b</pre><p>Four.</p></body></html>", "http://h/"
+    )
+    assert page["text"].splitlines() == ["One two three.", "a", "  b", "Four."]
+
+
 async def test_two_pages_of_one_title_are_told_apart(tmp_path: Path) -> None:
     page = "<html><body><h1>Mercury</h1><p>It is {}.</p></body></html>"
     site = write_site(tmp_path, {"a.html": page.format("a planet"), "b.html": page.format("a metal")})
