@@ -1,5 +1,6 @@
 """How an attempt looks in a terminal, turn by turn as it happens."""
 
+import json
 import re
 
 from rich.console import Console
@@ -34,14 +35,12 @@ class TurnLog:
             self._segment = turn.segment
             self._say(f"-- context written anew, {turn.prompt_tokens:,} tokens: older pages are dropped --", "magenta")
         self._say(f"{self._number:>3}  {turn.prompt_tokens:,} tokens seen, {len(turn.output_ids)} written", "dim")
-        if thought := _thought(turn.text):
-            self._say(_first_lines(thought, "     "), "italic")
+        self._lines(_thought(turn.text), 5, "italic")
         for call in turn.tool_calls:
-            self._say(f"     {_call(call)}", "cyan")
+            self._lines(_call(call), 5, "cyan")
         if turn.fault:
-            self._say(f"     no step: {turn.fault.replace('_', ' ')}", "red")
-        if turn.observation:
-            self._say(_first_lines(turn.observation, "       "), "")
+            self._lines(f"no step: {turn.fault.replace('_', ' ')}", 5, "red")
+        self._lines(turn.observation or "", 7, "")
 
     def end(self, done: Trajectory, gold: str, grade: Grade | None) -> None:
         """The outcome, after the last turn."""
@@ -56,6 +55,14 @@ class TurnLog:
     def _say(self, text: str, style: str) -> None:
         self._console.print(Text(text, style=style), soft_wrap=False)
 
+    def _lines(self, text: str, indent: int, style: str) -> None:
+        """The first lines of a text, each cut at the terminal's edge."""
+        lines = text.splitlines()
+        more = [f"... {len(lines) - LINES} lines more"] if len(lines) > LINES else []
+        for line in [*lines[:LINES], *more]:
+            shown = Text(" " * indent + line, style=style)
+            self._console.print(shown, no_wrap=True, overflow="ellipsis", soft_wrap=False)
+
 
 def _thought(text: str) -> str:
     """What a turn says before it acts."""
@@ -63,11 +70,5 @@ def _thought(text: str) -> str:
 
 
 def _call(call: ToolCall) -> str:
-    given = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
+    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items())
     return f"{call.name}({given})"
-
-
-def _first_lines(text: str, indent: str) -> str:
-    lines = [line if len(line) <= 160 else f"{line[:157]}..." for line in text.splitlines()]
-    more = [f"... {len(lines) - LINES} lines more"] if len(lines) > LINES else []
-    return "\n".join(f"{indent}{line}" for line in [*lines[:LINES], *more])
