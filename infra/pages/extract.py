@@ -25,6 +25,8 @@ MEMORY = 2 * 2**30
 """Bytes of address space."""
 TEXT_CHARS = 400_000
 LINKS = 1000
+ADDRESS_CHARS = 2000
+"""Of a link's address; longer ones are left out."""
 _EXTRACTION = deepcopy(DEFAULT_CONFIG)
 _EXTRACTION["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else the paragraphs of a short page are cut at its links
 _SPACES = re.compile(r"[ \t\r\n\f]+")
@@ -89,7 +91,7 @@ def _links(tree: HtmlElement, url: str) -> list[tuple[str, str]]:
             target = urldefrag(urljoin(urljoin(url, base), href.strip())).url
         except ValueError:
             continue
-        if target.startswith(("http://", "https://")):
+        if target.startswith(("http://", "https://")) and len(target) <= ADDRESS_CHARS:
             label = shown_name(anchor.text_content()) or shown_name(anchor.get("title") or "")
             links[label, target] = None
         if len(links) == LINKS:
