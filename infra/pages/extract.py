@@ -1,6 +1,7 @@
 """Title, text and links of an HTML page; as a process, one page after another for `workers`.
 
-A request is a line of JSON (`url`, `charset`, `plain`, `length`) and that many bytes; a reply is a line of JSON.
+A request is a line of JSON (`page` as `extract` takes it, `length`, `seconds` of processor time) and that many bytes; a reply
+is a line of JSON.
 """
 
 import codecs
@@ -8,6 +9,7 @@ import json
 import re
 import resource
 import sys
+import time
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -103,11 +105,14 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         body = sys.stdin.buffer.read(request["length"])
         try:
-            reply = extract(body, request["url"], request["charset"], request["plain"])
+            _, most = resource.getrlimit(resource.RLIMIT_CPU)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + request["seconds"], most))
+            reply = extract(body, **request["page"])
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"[:200]}
         sys.stdout.write(json.dumps(reply) + "\n")
