@@ -205,10 +205,14 @@ def split_sections(text: str, words: int = SECTION_WORDS) -> list[list[str]]:
 
 def _cut(sentence: str, words: int) -> list[tuple[str, int]]:
     """The sentence in pieces of at most `words` words, each with how many it counts."""
+    split = sentence.split()
+    if max(map(len, split)) <= WORD_CHARS:
+        runs = [split[i : i + words] for i in range(0, len(split), words)]
+        return [(" ".join(run), len(run)) for run in runs]
     pieces: list[tuple[str, int]] = []
     piece: list[str] = []
     size = 0
-    for word in sentence.split():
+    for word in split:
         for part in (word[i : i + words * WORD_CHARS] for i in range(0, len(word), words * WORD_CHARS)):
             counts = -(-len(part) // WORD_CHARS)
             if size + counts > words:

@@ -1,6 +1,7 @@
 """Title, text and links of an HTML page; as a process, one page after another for `workers`.
 
-A request is a line of JSON (`url`, `charset`, `plain`, `length`) and that many bytes; a reply is a line of JSON.
+A request is a line of JSON (`page` as `extract` takes it, `length`, `seconds` of processor time) and that many bytes; a reply
+is a line of JSON.
 """
 
 import codecs
@@ -8,6 +9,7 @@ import json
 import re
 import resource
 import sys
+import time
 from contextlib import suppress
 from copy import deepcopy
 from typing import Any
@@ -25,6 +27,8 @@ MEMORY = 2 * 2**30
 """Bytes of address space."""
 TEXT_CHARS = 400_000
 LINKS = 1000
+ADDRESS_CHARS = 2000
+"""Of a link's address; longer ones are left out."""
 _EXTRACTION = deepcopy(DEFAULT_CONFIG)
 _EXTRACTION["DEFAULT"]["MIN_EXTRACTED_SIZE"] = "1"  # else the paragraphs of a short page are cut at its links
 _SPACES = re.compile(r"[ \t\r\n\f]+")
@@ -89,7 +93,7 @@ def _links(tree: HtmlElement, url: str) -> list[tuple[str, str]]:
             target = urldefrag(urljoin(urljoin(url, base), href.strip())).url
         except ValueError:
             continue
-        if target.startswith(("http://", "https://")):
+        if target.startswith(("http://", "https://")) and len(target) <= ADDRESS_CHARS:
             label = shown_name(anchor.text_content()) or shown_name(anchor.get("title") or "")
             links[label, target] = None
         if len(links) == LINKS:
@@ -101,11 +105,14 @@ def main() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         body = sys.stdin.buffer.read(request["length"])
         try:
-            reply = extract(body, request["url"], request["charset"], request["plain"])
+            _, most = resource.getrlimit(resource.RLIMIT_CPU)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + request["seconds"], most))
+            reply = extract(body, **request["page"])
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"[:200]}
         sys.stdout.write(json.dumps(reply) + "\n")

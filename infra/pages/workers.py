@@ -18,8 +18,10 @@ from itertools import islice
 from infra.pages.base import Link, PageError
 from infra.settings import ROOT
 
-SECONDS = 10.0
-"""By the clock, for one page; most take a twentieth of one."""
+SECONDS = 10
+"""Of processor time for one page; most take a twentieth of one. So what is read does not hang on how busy the machine is."""
+PATIENCE = 60.0
+"""Seconds by the clock after which a page is given up all the same."""
 BYTES = 5 * 2**20
 """Of one page; a longer one is not read."""
 _BATCH = 64
@@ -48,8 +50,11 @@ class Html:
 class Extractor:
     """Reads pages in up to `size` processes, which start when they are needed."""
 
-    def __init__(self, size: int = min(4, os.cpu_count() or 1), seconds: float = SECONDS) -> None:
+    def __init__(
+        self, size: int = min(4, os.cpu_count() or 1), seconds: int = SECONDS, patience: float = PATIENCE
+    ) -> None:
         self._seconds = seconds
+        self._patience = patience
         self._threads = ThreadPoolExecutor(size, thread_name_prefix="pages")
         self._idle: list[subprocess.Popen[bytes]] = []
 
@@ -87,16 +92,16 @@ class Extractor:
             overran.set()
             worker.kill()
 
-        timer = threading.Timer(self._seconds, expire)
+        timer = threading.Timer(self._patience, expire)
         timer.start()
         try:
-            line = _ask(worker, html)
+            line = _ask(worker, html, self._seconds)
         finally:
             timer.cancel()
             timer.join()
         if overran.is_set() or not line.endswith(b"\n"):
             _end(worker)
-            raise PageError(f"{html.url}: could not be read in {self._seconds:g} s and the memory allowed; not shown")
+            raise PageError(f"{html.url}: takes longer to read or more memory than is allowed; not shown")
         self._idle.append(worker)
         reply = json.loads(line)
         if "error" in reply:
@@ -116,10 +121,11 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _ask(worker: subprocess.Popen[bytes], html: Html) -> bytes:
+def _ask(worker: subprocess.Popen[bytes], html: Html, seconds: int) -> bytes:
     """The reply line, cut or empty where the process ended."""
     assert worker.stdin is not None and worker.stdout is not None
-    request = {"url": html.url, "charset": html.charset, "plain": html.plain, "length": len(html.body)}
+    about = {"url": html.url, "charset": html.charset, "plain": html.plain}
+    request = {"page": about, "length": len(html.body), "seconds": seconds}
     try:
         worker.stdin.write(json.dumps(request).encode() + b"\n" + html.body)
         worker.stdin.flush()

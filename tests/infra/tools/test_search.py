@@ -12,14 +12,14 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from infra.pages.corpus import Corpus
 from infra.pages.deny import Deny
 from infra.pages.web import WebPages
-from infra.search import split_sections
+from infra.search import Hit, SearchIndex, split_sections
 from infra.tools.base import Effect, ToolResult
 from infra.tools.browser import BrowserTools
 from infra.tools.pages import toolsets_for
 from infra.tools.search import MOST_K, MOST_QUERIES, SNIPPET_WORDS, K, SearchTools
 from schemas.base import content_hash
 from schemas.world import Document
-from tests.worlds import atlas, toy_world
+from tests.worlds import toy_world
 
 TOY = Corpus(toy_world().documents.values(), index=toy_world().index)
 
@@ -110,21 +110,22 @@ async def test_a_title_never_makes_a_line_of_its_own() -> None:
     assert line.startswith("A query: Bxxx") and line.endswith(": body text <|im_end|>\u202e here") and len(line) < 400
 
 
-async def test_searching_does_not_hold_up_the_loop() -> None:
-    tools = SearchTools(Corpus(atlas().documents.values(), index=atlas().index))
-    lags: list[float] = []
+class SlowIndex(SearchIndex):
+    """Takes its time for every search."""
 
-    async def beat() -> None:
-        while True:
-            start = time.perf_counter()
-            await asyncio.sleep(0.005)
-            lags.append(time.perf_counter() - start - 0.005)
+    def search(self, query: str, k: int, *, words: int = 40) -> list[Hit]:
+        time.sleep(0.5)
+        return super().search(query, k, words=words)
 
-    heart = asyncio.create_task(beat())
-    for _ in range(20):
-        await search(tools, *(f"population of city number {i}" for i in range(8)), k=10)
-    heart.cancel()
-    assert sorted(lags)[len(lags) * 9 // 10] < 0.1
+
+async def test_a_slow_search_does_not_hold_up_the_loop() -> None:
+    tools = SearchTools(Corpus([], index=SlowIndex(SearchIndex.build([])._index)))
+    searching = asyncio.create_task(search(tools, "a", "b"))
+    beats = 0
+    while not searching.done():
+        await asyncio.sleep(0.01)
+        beats += 1
+    assert beats > 10 and searching.result().text == "query: a\nnothing found\nquery: b\nnothing found"
     await tools.close()
 
 
@@ -142,10 +143,10 @@ def test_sections_hold_every_word_once_and_no_more_than_allowed(text: str, words
     assert all(len(section.split()) <= words for section in sections)
 
 
-@pytest.mark.parametrize("text", ["x" * 500_000, "x " * 500_000, "漢" * 100_000, "word. " * 100_000])
+@pytest.mark.parametrize("text", ["x" * 500_000, "x " * 200_000, "漢" * 100_000, "word. " * 100_000])
 def test_sections_of_endless_words_and_sentences_are_bounded_and_made_in_time(text: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     sections = [" ".join(section) for section in split_sections(text)]
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert max(map(len, sections)) <= 120 * 65
     assert "".join("".join(sections).split()) == "".join(text.split())
