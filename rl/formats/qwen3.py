@@ -53,10 +53,9 @@ class Qwen3(BlockStyle):
         return self.codec.join(*_shown(results), *_user(text), _ASSISTANT)
 
     def turn(self, step: ToolCalls | Answer) -> Ids:
-        thought = step.thought.strip("\n")
         # An answer always has its block, an empty one where there was nothing to think about.
-        thinks = bool(thought) or isinstance(step, Answer)
-        parts = [Markup("<think>\n"), thought, Markup("\n</think>\n\n")] if thinks else []
+        thinks = bool(step.thought) or isinstance(step, Answer)
+        parts = [Markup("<think>\n"), step.thought.strip("\n"), Markup("\n</think>\n\n")] if thinks else []
         if isinstance(step, Answer):
             return self.codec.join(*parts, step.text, Markup("<|im_end|>"))
         for i, call in enumerate(step.calls):
