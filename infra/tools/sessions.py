@@ -40,7 +40,7 @@ class McpTools:
             for pool in self._pools:
                 for replica in pool.replicas:
                     self.spawn(replica.run())
-            await asyncio.gather(*(pool.started() for pool in self._pools))
+            await asyncio.gather(*(pool.started(self._options.total_seconds) for pool in self._pools))
             for pool in self._pools:
                 for name in pool.specs:
                     if name in self._of:
@@ -68,6 +68,11 @@ class McpTools:
         task.add_done_callback(self._tasks.discard)
 
     @property
+    def ready(self) -> bool:
+        """Whether every server has a live replica."""
+        return all(pool.live for pool in self._pools)
+
+    @property
     def specs(self) -> Mapping[str, ToolSpec]:
         return {name: pool.specs[name] for name, pool in self._of.items()}
 
@@ -77,7 +82,7 @@ class McpTools:
 
 def _replicas(server: ToolServer, options: ToolOptions) -> list[Replica]:
     where: Sequence[str | Sequence[str]] = server.urls or [server.command] * server.replicas
-    return [Replica(w, call_seconds=options.call_seconds, heartbeat_seconds=options.heartbeat_seconds) for w in where]
+    return [Replica(one, options) for one in where]
 
 
 @dataclass
@@ -112,10 +117,10 @@ class _McpSession:
         pool = self._of[call.name]
         match pool.specs[call.name].effect:
             case Effect.READ:
-                return await self._tried(call, lambda: self._read(pool, call))
+                return await self._tried(pool, call, lambda: self._read(pool, call))
             case Effect.SESSION:
                 async with self._turn:
-                    result = await self._tried(call, lambda: self._change(pool, call))
+                    result = await self._tried(pool, call, lambda: self._change(pool, call))
                     if not result.error:
                         self._journal.append(call)
                     return result
@@ -127,11 +132,11 @@ class _McpSession:
         for server in list(self._copies):
             self._drop(server)
 
-    async def _tried(self, call: ToolCall, once: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    async def _tried(self, pool: Pool, call: ToolCall, once: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         """What `once` gives, tried again where it fails, within the total deadline. Raises `ToolDown`."""
-        why = "no server is up"
+        why = ""
         try:
-            async with asyncio.timeout(self._options.total_seconds):
+            async with asyncio.timeout(self._options.total_seconds) as deadline:
                 for tries in range(_TRIES):
                     try:
                         return await once()
@@ -139,6 +144,9 @@ class _McpSession:
                         why = str(failure)
                     await asyncio.sleep(pause(tries))
         except TimeoutError:
+            if not deadline.expired():
+                raise
+            why = pool.trouble or why
             raise ToolDown(
                 f"{call.name}: not made within {self._options.total_seconds:g} s ({why}); check the server or its load"
             ) from None
@@ -164,18 +172,21 @@ class _McpSession:
         async def once() -> ToolResult:
             nonlocal sent
             copy = await self._copy(pool)
+            await copy.replica.check()
             sent = True
             try:
-                return await copy.replica.call(call, copy.name, begun=copy.begun)
+                result = await copy.replica.call(call, copy.name, begun=copy.begun)
             except Failed as failure:
                 self._drop(pool.name)
                 if failure.made:
                     return _unknown(call, str(failure))
                 sent = False
                 raise
+            copy.begun = True
+            return result
 
         try:
-            return await self._tried(call, once)
+            return await self._tried(pool, call, once)
         except ToolDown as error:
             if sent:
                 return _unknown(call, str(error))
