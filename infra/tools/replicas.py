@@ -5,6 +5,7 @@ that is cancelled or late never touches the calls beside it. A server that we st
 """
 
 import asyncio
+import logging
 import os
 import random
 import sys
@@ -36,6 +37,13 @@ _STEADY_S = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _LAST_LINES = 5
 _REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
+
+
+for _name in (
+    "mcp.client",
+    "mcp.shared",
+):  # they print a traceback for each broken connection; `Replica.why` tells of it
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class Failed(Exception):
@@ -82,7 +90,9 @@ class Replica:
                     async with self._connection(log) as client:
                         self.admit(_version(client), await _list(client))
                         await self._while_live(client)
-                except Exception as error:
+                except (Exception, BaseExceptionGroup) as error:
+                    if cast(asyncio.Task[None], asyncio.current_task()).cancelling():
+                        raise
                     self.why = _reason(error, log)
             self.failures = 0 if time.monotonic() - began > _STEADY_S else self.failures + 1
             self.changed()
@@ -148,10 +158,10 @@ class Replica:
         self._doubt.set()
 
     async def _while_live(self, client: Client) -> None:
-        self._client, self.why = client, ""
-        self.changed()
         try:
             while True:
+                self._client, self.why = client, ""
+                self.changed()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._options.heartbeat_seconds):
                         await self._doubt.wait()

@@ -6,6 +6,7 @@ name. A `SESSION` call enters the journal when its answer is here. An `OUTSIDE` 
 """
 
 import asyncio
+import itertools
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from schemas.config import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 
 _TRIES = 3
-"""A call that failed so often in servers' hands is what breaks them; further ones would end other sessions' copies too."""
+"""A call that failed so often in servers' hands is what breaks them; more tries would end other sessions' copies too."""
 
 
 class McpTools:
@@ -32,6 +33,7 @@ class McpTools:
         self._options = options
         self._pools = [Pool(name, _replicas(server, options)) for name, server in servers.items()]
         self._of: dict[str, Pool] = {}
+        self.specs: Mapping[str, ToolSpec] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "McpTools":
@@ -47,6 +49,7 @@ class McpTools:
                         both = f"{self._of[name].name} and {pool.name}"
                         raise ToolClash(f"{name}: a tool of {both}; leave one of the servers out, or rename its tool")
                     self._of[name] = pool
+            self.specs = {name: pool.specs[name] for name, pool in self._of.items()}
         except BaseException:
             await self.close()
             raise
@@ -67,16 +70,10 @@ class McpTools:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    @property
-    def ready(self) -> bool:
-        """Whether every server has a live replica."""
-        return all(pool.live for pool in self._pools)
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return {name: pool.specs[name] for name, pool in self._of.items()}
-
     def session(self, journal: Sequence[ToolCall] = ()) -> ToolSession:
+        """Raises `ToolDown` where no server has a tool of the journal."""
+        if gone := sorted({call.name for call in journal} - self.specs.keys()):
+            raise ToolDown(f"{', '.join(gone)}: called in the journal, but a tool of no server; add its server")
         return _McpSession(self, self._of, self._options, journal)
 
 
@@ -98,14 +95,10 @@ class _McpSession:
     def __init__(
         self, tools: McpTools, of: Mapping[str, Pool], options: ToolOptions, journal: Sequence[ToolCall]
     ) -> None:
-        self._tools, self._of, self._options = tools, of, options
+        self._tools, self._of, self._options, self.specs = tools, of, options, tools.specs
         self._journal = list(journal)
         self._copies: dict[str, _Copy] = {}
         self._turn = asyncio.Lock()
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return self._tools.specs
 
     @property
     def journal(self) -> tuple[ToolCall, ...]:
@@ -129,24 +122,29 @@ class _McpSession:
                     return await self._sent_once(pool, call)
 
     async def close(self) -> None:
-        for server in list(self._copies):
-            self._drop(server)
+        copies = list(self._copies.values())
+        self._copies.clear()
+        for copy in copies:
+            copy.replica.sessions -= 1
+        await asyncio.gather(*(copy.replica.end(copy.name) for copy in copies))
 
     async def _tried(self, pool: Pool, call: ToolCall, once: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         """What `once` gives, tried again where it fails, within the total deadline. Raises `ToolDown`."""
-        why = ""
+        why, made = "no answer", 0
         try:
             async with asyncio.timeout(self._options.total_seconds) as deadline:
-                for tries in range(_TRIES):
+                for tries in itertools.count():
                     try:
                         return await once()
                     except Failed as failure:
-                        why = str(failure)
+                        why, made = str(failure), made + failure.made
+                    if made == _TRIES:
+                        break
                     await asyncio.sleep(pause(tries))
         except TimeoutError:
             if not deadline.expired():
                 raise
-            why = pool.trouble or why
+            why = "; ".join(filter(None, [why, pool.trouble]))
             raise ToolDown(
                 f"{call.name}: not made within {self._options.total_seconds:g} s ({why}); check the server or its load"
             ) from None
@@ -203,12 +201,14 @@ class _McpSession:
             copy = self._copies[pool.name] = _Copy(replica)
             replica.sessions += 1
             try:
-                for call in [call for call in self._journal if self._of.get(call.name) is pool]:
+                for call in [call for call in self._journal if self._of[call.name] is pool]:
                     if (result := await replica.call(call, copy.name, begun=copy.begun)).error:
-                        raise Failed(f"{call.name}: made again it fails ({result.text[:300]})", made=False)
+                        raise Failed(f"{call.name}: made again it fails ({result.text[:300]})")
                     copy.begun = True
-            except BaseException:
+            except BaseException as error:
                 self._drop(pool.name)
+                if isinstance(error, Failed):  # not the fault of the call that waits for this
+                    raise Failed(str(error), made=False) from error
                 raise
         return copy
 
