@@ -31,13 +31,10 @@ class LocalTools:
     def __init__(self, toolsets: Sequence[Toolset]) -> None:
         self._toolsets = tuple(toolsets)
         self._tools = by_name(toolsets)
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return {name: spec for name, (_, spec) in self._tools.items()}
+        self.specs: Mapping[str, ToolSpec] = {name: spec for name, (_, spec) in self._tools.items()}
 
     def session(self, journal: Sequence[ToolCall] = ()) -> ToolSession:
-        return _LocalSession(self._tools, self._toolsets, tuple(journal))
+        return _LocalSession(self._tools, self._toolsets, self.specs, journal)
 
     async def close(self) -> None:
         for toolset in self._toolsets:
@@ -46,31 +43,32 @@ class LocalTools:
 
 class _LocalSession:
     def __init__(
-        self, tools: Mapping[str, tuple[Toolset, ToolSpec]], toolsets: Sequence[Toolset], journal: tuple[ToolCall, ...]
+        self,
+        tools: Mapping[str, tuple[Toolset, ToolSpec]],
+        toolsets: Sequence[Toolset],
+        specs: Mapping[str, ToolSpec],
+        journal: Sequence[ToolCall],
     ) -> None:
-        self._tools, self._toolsets = tools, toolsets
+        self._tools, self._toolsets, self.specs = tools, toolsets, specs
         self._id = secrets.token_hex(16)
         self._unmade = list(journal)
         self._journal = list(journal)
         self._turn = asyncio.Lock()
 
     @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return {name: spec for name, (_, spec) in self._tools.items()}
-
-    @property
     def journal(self) -> tuple[ToolCall, ...]:
         return tuple(self._journal)
 
     async def call(self, call: ToolCall) -> ToolResult:
-        if self._tools[call.name][1].effect is Effect.READ:
+        effect = self.specs[call.name].effect
+        if effect is Effect.READ:
             return await self._make(call)
         async with self._turn:
             while self._unmade:
                 await self._make(self._unmade[0])
                 del self._unmade[0]
             result = await self._make(call)
-            if self._tools[call.name][1].effect is Effect.SESSION and not result.error:
+            if effect is Effect.SESSION and not result.error:
                 self._journal.append(call)
             return result
 

@@ -5,6 +5,7 @@ that is cancelled or late never touches the calls beside it. A server that we st
 """
 
 import asyncio
+import logging
 import os
 import random
 import sys
@@ -27,15 +28,22 @@ from infra import guard
 from infra.endpoint import behind_proxy
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
 from infra.tools.server import BEGUN, DOWN, EFFECT, END, LOST, SESSION, SOURCES
+from schemas.config import ToolOptions
 from schemas.errors import TouchstoneError
 from schemas.trajectory import ToolCall
 
-_CONNECT_S = 60.0
 _START_TRIES = 3
 _STEADY_S = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _LAST_LINES = 5
 _REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
+
+
+for _name in (
+    "mcp.client",
+    "mcp.shared",
+):  # they print a traceback for each broken connection; `Replica.why` tells of it
+    logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
 class Failed(Exception):
@@ -58,14 +66,14 @@ def pause(failures: int) -> float:
 class Replica:
     """One server, at an address or of a command that is started here, connected to again whenever that breaks."""
 
-    def __init__(self, where: str | Sequence[str], *, call_seconds: float, heartbeat_seconds: float) -> None:
+    def __init__(self, where: str | Sequence[str], options: ToolOptions) -> None:
         self.where = where if isinstance(where, str) else " ".join(where)
         self._address = where
-        self._call_seconds, self._heartbeat_seconds = call_seconds, heartbeat_seconds
+        self._options = options
         self._client: Client | None = None
         self._doubt = asyncio.Event()
         self.sessions = self.calls = self.failures = 0
-        self.why = "not connected yet"
+        self.why = "no answer yet"
         self.changed: Callable[[], None] = lambda: None
         self.admit: Callable[[str, Sequence[ToolSpec]], None] = lambda version, specs: None
 
@@ -82,7 +90,9 @@ class Replica:
                     async with self._connection(log) as client:
                         self.admit(_version(client), await _list(client))
                         await self._while_live(client)
-                except Exception as error:
+                except (Exception, BaseExceptionGroup) as error:
+                    if cast(asyncio.Task[None], asyncio.current_task()).cancelling():
+                        raise
                     self.why = _reason(error, log)
             self.failures = 0 if time.monotonic() - began > _STEADY_S else self.failures + 1
             self.changed()
@@ -95,14 +105,16 @@ class Replica:
         meta = cast(types.RequestParamsMeta, {} if session is None else {SESSION: session, BEGUN: begun})
         self.calls += 1
         try:
-            async with asyncio.timeout(self._call_seconds):
+            async with asyncio.timeout(self._options.call_seconds):
                 result = await client.session.call_tool(call.name, call.arguments, meta=meta)
         except TimeoutError:
             self._doubt.set()
-            raise Failed(f"{self.where}: no answer within {self._call_seconds:g} s") from None
+            raise Failed(f"{self.where}: no answer within {self._options.call_seconds:g} s") from None
         except MCPError as error:
             if error.error.code in _REFUSALS:
                 return ToolResult(error.error.message, error=True)
+            if error.error.code == types.CONNECTION_CLOSED:
+                self._lose(client)
             self._doubt.set()
             raise Failed(f"{self.where}: {error.error.message}") from error
         except (ValidationError, RuntimeError) as error:
@@ -119,22 +131,42 @@ class Replica:
                 params=types.RequestParams(_meta={SESSION: session}),
             )
             with suppress(MCPError, ValidationError, TimeoutError):
-                async with asyncio.timeout(self._heartbeat_seconds):
+                async with asyncio.timeout(self._options.heartbeat_seconds):
                     await client.session.send_request(request, types.EmptyResult)
 
+    async def check(self) -> None:
+        """Raises `Failed` unless the server gives a sign of life now."""
+        if (client := self._client) is None:
+            raise Failed(f"{self.where}: {self.why}", made=False)
+        try:
+            await self._beat(client)
+        except (MCPError, TimeoutError) as error:
+            self._lose(client)
+            raise Failed(f"{self.where}: {_line(error)}", made=False) from error
+
+    async def _beat(self, client: Client) -> None:
+        try:
+            async with asyncio.timeout(self._options.heartbeat_seconds):
+                await _ping(client)
+        except TimeoutError:
+            raise TimeoutError(f"no sign of life within {self._options.heartbeat_seconds:g} s") from None
+
+    def _lose(self, client: Client) -> None:
+        """Send no more calls there; the task that owns the connection looks after it at once."""
+        if self._client is client:
+            self._client, self.why = None, "the connection broke"
+        self._doubt.set()
+
     async def _while_live(self, client: Client) -> None:
-        self._client, self.why = client, ""
-        self.changed()
         try:
             while True:
+                self._client, self.why = client, ""
+                self.changed()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._doubt.wait(), self._heartbeat_seconds)
+                    async with asyncio.timeout(self._options.heartbeat_seconds):
+                        await self._doubt.wait()
                 self._doubt.clear()
-                try:
-                    async with asyncio.timeout(self._heartbeat_seconds):
-                        await _ping(client)
-                except TimeoutError:
-                    raise TimeoutError(f"no sign of life within {self._heartbeat_seconds:g} s") from None
+                await self._beat(client)
         finally:
             self._client = None
 
@@ -143,7 +175,7 @@ class Replica:
         async with AsyncExitStack() as stack:
             if isinstance(self._address, str):
                 http = httpx2.AsyncClient(
-                    timeout=httpx2.Timeout(_CONNECT_S, read=self._call_seconds + _CONNECT_S),
+                    timeout=self._options.total_seconds,  # no call waits so long: it guards what no deadline of ours does
                     limits=httpx2.Limits(max_connections=None),
                     trust_env=behind_proxy(self._address),
                 )
@@ -152,7 +184,7 @@ class Replica:
                 guarded = ["-I", guard.__file__, "--of", str(os.getpid()), *self._address]
                 server = StdioServerParameters(command=sys.executable, args=guarded, env=dict(os.environ))
                 transport = stdio_client(server, errlog=log)
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(self._options.total_seconds):
                 client = await stack.enter_async_context(Client(transport, cache=None))
             yield client
 
@@ -176,14 +208,26 @@ class Pool:
                 f"{self.name}: {version or 'a server'} answers, which is not the {self._version or 'server'} of before"
             )
 
-    async def started(self) -> None:
-        """Wait until every replica is live or has failed for good. Raises `ToolDown` where none is live."""
-        while any(not replica.live and replica.failures < _START_TRIES for replica in self.replicas):
-            self._news.clear()
-            await self._news.wait()
-        if not any(replica.live for replica in self.replicas):
-            tried = "; ".join(f"{replica.where}: {replica.why}" for replica in self.replicas)
-            raise ToolDown(f"{self.name}: the tool server cannot be reached ({tried}); start it or correct the config")
+    @property
+    def live(self) -> bool:
+        return any(replica.live for replica in self.replicas)
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with each replica that is not live."""
+        return "; ".join(f"{replica.where}: {replica.why}" for replica in self.replicas if not replica.live)
+
+    async def started(self, seconds: float) -> None:
+        """Wait until every replica is live or has failed `_START_TRIES` times. Raises `ToolDown` where none is live."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(not replica.live and replica.failures < _START_TRIES for replica in self.replicas):
+                    self._news.clear()
+                    await self._news.wait()
+        if not self.live:
+            raise ToolDown(
+                f"{self.name}: the tool server cannot be reached ({self.trouble}); start it or correct the config"
+            )
 
     async def pick(self, load: Callable[[Replica], int]) -> Replica:
         """The live replica with the least load, once there is one."""

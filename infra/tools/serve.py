@@ -81,9 +81,9 @@ def own_server(options: ServeOptions) -> list[str]:
     return [*command, *(f"--deny={entry}" for entry in options.deny)]
 
 
-async def serve_http(sets: Sequence[Toolset], serves: str = "") -> None:
+async def serve_http(sets: Sequence[Toolset], serves: str = "", port: int = 0) -> None:
     """Serve until SIGTERM or SIGINT; `{"url": ...}` is the one line on standard output, written once the port is ours."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         # On loopback the SDK answers only requests that name loopback as their host and origin.
         app = mcp_server(sets, serves=serves).streamable_http_app(host="127.0.0.1")

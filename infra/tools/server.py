@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import mcp_types as types
@@ -50,13 +50,29 @@ def mcp_server(toolsets: Sequence[Toolset], *, serves: str = "", idle_seconds: f
     return _Hosting(toolsets, serves, idle_seconds).server
 
 
+class _Session:
+    def __init__(self) -> None:
+        self.running, self.last = 0, time.monotonic()
+        self.free = asyncio.Event()
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        self.running += 1
+        self.free.clear()
+        try:
+            yield
+        finally:
+            self.running, self.last = self.running - 1, time.monotonic()
+            if not self.running:
+                self.free.set()
+
+
 class _Hosting:
     def __init__(self, toolsets: Sequence[Toolset], serves: str, idle_seconds: float) -> None:
         self._toolsets, self._idle_seconds = tuple(toolsets), idle_seconds
         self._tools = by_name(toolsets)
         self._checks = {name: Draft202012Validator(dict(spec.schema)) for name, (_, spec) in self._tools.items()}
-        self._used: dict[str, float] = {}
-        self._running: dict[str, int] = {}
+        self._sessions: dict[str, _Session] = {}
         self.server: Server[Any] = Server(
             "touchstone", version=serves, lifespan=self._lifespan, on_list_tools=self._list, on_call_tool=self._call
         )
@@ -113,18 +129,15 @@ class _Hosting:
                     f"{params.name}: has a state, and this call no session; name one in _meta, as {SESSION}"
                 )
             session = ""
-        if (context.meta or {}).get(BEGUN) and session not in self._used:
+        if (context.meta or {}).get(BEGUN) and session not in self._sessions:
             return _refusal("the session is not here", {LOST: True})
-        self._running[session] = self._running.get(session, 0) + 1
         try:
-            result = await toolset.call(session, params.name, arguments)
+            with self._sessions.setdefault(session, _Session()).in_use():
+                result = await toolset.call(session, params.name, arguments)
         except Exception as error:
             _log.exception("%s is broken", params.name)
             text = f"{params.name}: the tool is broken ({type(error).__name__}: {error}); try another"
             return _refusal(text, {DOWN: True})
-        finally:
-            self._running[session] -= 1
-            self._used[session] = time.monotonic()
         return types.CallToolResult(
             content=[types.TextContent(text=_clean(result.text))],
             is_error=result.error,
@@ -140,7 +153,7 @@ class _Hosting:
         if not (connection := context.request.headers.get("mcp-session-id")):
             return None
         key = f"connection {connection}"
-        if key not in self._used and key not in self._running:
+        if key not in self._sessions:
             # The context does not expose the connection yet; the SDK names its exit stack as the place for this.
             context.session._connection.exit_stack.push_async_callback(self._end, key)
         return key
@@ -151,8 +164,10 @@ class _Hosting:
         return types.EmptyResult()
 
     async def _end(self, session: str) -> None:
-        self._used.pop(session, None)
-        self._running.pop(session, None)
+        if (use := self._sessions.get(session)) is None:
+            return
+        await use.free.wait()
+        self._sessions.pop(session, None)
         for toolset in self._toolsets:
             try:
                 await toolset.end(session)
@@ -163,7 +178,7 @@ class _Hosting:
         while True:
             await asyncio.sleep(min(_SWEEP_S, self._idle_seconds / 2))
             oldest = time.monotonic() - self._idle_seconds
-            for session in [key for key, used in self._used.items() if used < oldest and not self._running.get(key)]:
+            for session in [key for key, use in self._sessions.items() if use.free.is_set() and use.last < oldest]:
                 await self._end(session)
 
 

@@ -6,6 +6,7 @@ name. A `SESSION` call enters the journal when its answer is here. An `OUTSIDE` 
 """
 
 import asyncio
+import itertools
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from schemas.config import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 
 _TRIES = 3
-"""A call that failed so often in servers' hands is what breaks them; further ones would end other sessions' copies too."""
+"""A call that failed so often in servers' hands is what breaks them; more tries would end other sessions' copies too."""
 
 
 class McpTools:
@@ -33,6 +34,7 @@ class McpTools:
         self._options = options
         self._pools = [Pool(server.name, _replicas(server, options)) for server in servers]
         self._of: dict[str, Pool] = {}
+        self.specs: Mapping[str, ToolSpec] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> "McpTools":
@@ -41,13 +43,14 @@ class McpTools:
             for pool in self._pools:
                 for replica in pool.replicas:
                     self.spawn(replica.run())
-            await asyncio.gather(*(pool.started() for pool in self._pools))
+            await asyncio.gather(*(pool.started(self._options.total_seconds) for pool in self._pools))
             for pool in self._pools:
                 for name in pool.specs:
                     if name in self._of:
                         both = f"{self._of[name].name} and {pool.name}"
                         raise ToolClash(f"{name}: a tool of {both}; leave one of the servers out, or rename its tool")
                     self._of[name] = pool
+            self.specs = {name: pool.specs[name] for name, pool in self._of.items()}
         except BaseException:
             await self.close()
             raise
@@ -68,17 +71,16 @@ class McpTools:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return {name: pool.specs[name] for name, pool in self._of.items()}
-
     def session(self, journal: Sequence[ToolCall] = ()) -> ToolSession:
+        """Raises `ToolDown` where no server has a tool of the journal."""
+        if gone := sorted({call.name for call in journal} - self.specs.keys()):
+            raise ToolDown(f"{', '.join(gone)}: called in the journal, but a tool of no server; add its server")
         return _McpSession(self, self._of, self._options, journal)
 
 
 def _replicas(server: ToolServer, options: ToolOptions) -> list[Replica]:
     where: Sequence[str | Sequence[str]] = server.urls or [server.command] * server.replicas
-    return [Replica(w, call_seconds=options.call_seconds, heartbeat_seconds=options.heartbeat_seconds) for w in where]
+    return [Replica(one, options) for one in where]
 
 
 @dataclass
@@ -94,14 +96,10 @@ class _McpSession:
     def __init__(
         self, tools: McpTools, of: Mapping[str, Pool], options: ToolOptions, journal: Sequence[ToolCall]
     ) -> None:
-        self._tools, self._of, self._options = tools, of, options
+        self._tools, self._of, self._options, self.specs = tools, of, options, tools.specs
         self._journal = list(journal)
         self._copies: dict[str, _Copy] = {}
         self._turn = asyncio.Lock()
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        return self._tools.specs
 
     @property
     def journal(self) -> tuple[ToolCall, ...]:
@@ -113,10 +111,10 @@ class _McpSession:
         pool = self._of[call.name]
         match pool.specs[call.name].effect:
             case Effect.READ:
-                return await self._tried(call, lambda: self._read(pool, call))
+                return await self._tried(pool, call, lambda: self._read(pool, call))
             case Effect.SESSION:
                 async with self._turn:
-                    result = await self._tried(call, lambda: self._change(pool, call))
+                    result = await self._tried(pool, call, lambda: self._change(pool, call))
                     if not result.error:
                         self._journal.append(call)
                     return result
@@ -125,21 +123,29 @@ class _McpSession:
                     return await self._sent_once(pool, call)
 
     async def close(self) -> None:
-        for server in list(self._copies):
-            self._drop(server)
+        copies = list(self._copies.values())
+        self._copies.clear()
+        for copy in copies:
+            copy.replica.sessions -= 1
+        await asyncio.gather(*(copy.replica.end(copy.name) for copy in copies))
 
-    async def _tried(self, call: ToolCall, once: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+    async def _tried(self, pool: Pool, call: ToolCall, once: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
         """What `once` gives, tried again where it fails, within the total deadline. Raises `ToolDown`."""
-        why = "no server is up"
+        why, made = "no answer", 0
         try:
-            async with asyncio.timeout(self._options.total_seconds):
-                for tries in range(_TRIES):
+            async with asyncio.timeout(self._options.total_seconds) as deadline:
+                for tries in itertools.count():
                     try:
                         return await once()
                     except Failed as failure:
-                        why = str(failure)
+                        why, made = str(failure), made + failure.made
+                    if made == _TRIES:
+                        break
                     await asyncio.sleep(pause(tries))
         except TimeoutError:
+            if not deadline.expired():
+                raise
+            why = "; ".join(filter(None, [why, pool.trouble]))
             raise ToolDown(
                 f"{call.name}: not made within {self._options.total_seconds:g} s ({why}); check the server or its load"
             ) from None
@@ -165,18 +171,21 @@ class _McpSession:
         async def once() -> ToolResult:
             nonlocal sent
             copy = await self._copy(pool)
+            await copy.replica.check()
             sent = True
             try:
-                return await copy.replica.call(call, copy.name, begun=copy.begun)
+                result = await copy.replica.call(call, copy.name, begun=copy.begun)
             except Failed as failure:
                 self._drop(pool.name)
                 if failure.made:
                     return _unknown(call, str(failure))
                 sent = False
                 raise
+            copy.begun = True
+            return result
 
         try:
-            return await self._tried(call, once)
+            return await self._tried(pool, call, once)
         except ToolDown as error:
             if sent:
                 return _unknown(call, str(error))
@@ -193,12 +202,14 @@ class _McpSession:
             copy = self._copies[pool.name] = _Copy(replica)
             replica.sessions += 1
             try:
-                for call in [call for call in self._journal if self._of.get(call.name) is pool]:
+                for call in [call for call in self._journal if self._of[call.name] is pool]:
                     if (result := await replica.call(call, copy.name, begun=copy.begun)).error:
-                        raise Failed(f"{call.name}: made again it fails ({result.text[:300]})", made=False)
+                        raise Failed(f"{call.name}: made again it fails ({result.text[:300]})")
                     copy.begun = True
-            except BaseException:
+            except BaseException as error:
                 self._drop(pool.name)
+                if isinstance(error, Failed):  # not the fault of the call that waits for this
+                    raise Failed(str(error), made=False) from error
                 raise
         return copy
 

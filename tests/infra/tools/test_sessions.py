@@ -1,19 +1,27 @@
 """`McpTools` against real servers that die, hang, break and trickle."""
 
+import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from infra.tools.base import ToolResult
-from infra.tools.sessions import McpTools
-from schemas.config import ToolOptions
-from schemas.trajectory import ToolCall
+import psutil
+import pytest
 
-COMMAND = (sys.executable, "-m", "tests.infra.tools.toolsets", "--stdio")
+from infra.tools.base import Effect, ToolDown, ToolResult, ToolSession
+from infra.tools.local import ToolClash
+from infra.tools.sessions import McpTools
+from schemas.config import ToolOptions, ToolServer
+from schemas.trajectory import ToolCall
+from tests.infra.servers import DribblingServer, down, running
+from tests.infra.tools.starting import COMMAND, http_server, port_of
+
+ADD = ToolCall(name="add", arguments={"by": 1})
 
 
 def call(name: str, **arguments: Any) -> ToolCall:
@@ -21,32 +29,234 @@ def call(name: str, **arguments: Any) -> ToolCall:
 
 
 @asynccontextmanager
-async def tools(folder: Path, *, replicas: int = 1, **options: float) -> AsyncIterator[McpTools]:
-    async with McpTools(
-        ToolOptions(replicas=replicas, **options),  # type: ignore[arg-type]
-        own={"own": (*COMMAND, str(folder))},
-    ) as started:
-        yield started
+async def own(folder: Path, replicas: int = 1, **options: Any) -> AsyncIterator[McpTools]:
+    command = (*COMMAND, "--stdio", str(folder))
+    async with McpTools(ToolOptions(replicas=replicas, **options), own={"own": command}) as tools:
+        yield tools
 
 
-async def pid(session: Any) -> int:
-    return int((await session.call(call("pid"))).text)
+@asynccontextmanager
+async def at(*urls: str, **options: Any) -> AsyncIterator[McpTools]:
+    async with McpTools(ToolOptions(servers=(ToolServer(name="ours", urls=urls),), **options)) as tools:
+        yield tools
 
 
-async def test_a_session_counts_and_is_alone(tmp_path: Path) -> None:
-    async with tools(tmp_path) as mcp:
-        first, second = mcp.session(), mcp.session()
-        for expected in ("1", "2", "3"):
-            assert (await first.call(call("add", by=1))).text == expected
-        assert (await second.call(call("add", by=5))).text == "5"
-        assert first.journal == (call("add", by=1),) * 3
+async def texts(session: ToolSession, *calls: ToolCall) -> list[str]:
+    return [(await session.call(c)).text for c in calls]
+
+
+async def unless_down(session: ToolSession, call: ToolCall) -> str:
+    try:
+        return (await session.call(call)).text
+    except ToolDown:
+        return ""
+
+
+async def pids(session: ToolSession) -> set[int]:
+    return {int(t) for t in await texts(session, *[call("pid")] * 24)}
+
+
+async def test_sessions_have_their_own_state_and_can_be_made_again(tmp_path: Path) -> None:
+    async with own(tmp_path) as tools:
+        assert tools.specs["add"].effect is Effect.SESSION and tools.specs["send"].effect is Effect.OUTSIDE
+        first, second = tools.session(), tools.session()
+        assert await texts(first, ADD, ADD, ADD) == ["1", "2", "3"] and await texts(second, ADD) == ["1"]
+        assert first.journal == (ADD,) * 3
         assert await first.call(call("echo", text="hi")) == ToolResult("hi", sources=("doc:hi",))
+        assert (await first.call(call("refuse"))).error and first.journal == (ADD,) * 3
+        await first.close()
+        assert await texts(tools.session(first.journal), ADD) == ["4"]
 
 
-async def test_killed_between_calls_a_server_loses_nothing(tmp_path: Path) -> None:
-    async with tools(tmp_path) as mcp:
-        session = mcp.session()
-        for _ in range(3):
-            await session.call(call("add", by=1))
-        os.kill(await pid(session), signal.SIGKILL)
-        assert (await session.call(call("add", by=1))).text == "4"
+async def test_killed_in_mid_call_and_between_calls_a_server_loses_nothing(tmp_path: Path) -> None:
+    async with own(tmp_path, replicas=2) as tools:
+        session = tools.session()
+        assert await texts(session, ADD, ADD) == ["1", "2"]
+        reads = [asyncio.create_task(session.call(call("wait", seconds=1))) for _ in range(16)]
+        await asyncio.sleep(0.3)
+        victims = await pids(session)
+        assert len(victims) == 2
+        os.kill(victims.pop(), signal.SIGKILL)
+        assert {(await read).text for read in reads} == {"waited 1"}
+        assert await texts(session, ADD) == ["3"]
+        for pid in await pids(session):
+            os.kill(pid, signal.SIGKILL)
+        assert await texts(session, ADD, call("echo", text="x")) == ["4", "x"]
+
+
+async def test_64_sessions_go_on_while_their_servers_are_killed(tmp_path: Path) -> None:
+    async with own(tmp_path, replicas=2) as tools:
+
+        async def episode(n: int) -> list[str]:
+            session = tools.session()
+            said = []
+            for turn in range(10):
+                await asyncio.sleep(0.25)
+                said += await texts(session, ADD, call("echo", text=f"{n} {turn}"))
+            await session.close()
+            return said
+
+        episodes = [asyncio.create_task(episode(n)) for n in range(64)]
+        for _ in range(2):
+            await asyncio.sleep(0.8)
+            os.kill(next(iter(await pids(tools.session()))), signal.SIGKILL)
+        for n, said in enumerate(await asyncio.gather(*episodes)):
+            assert said == [text for turn in range(10) for text in (str(turn + 1), f"{n} {turn}")]
+
+
+async def test_a_hung_server_is_killed_and_started_again(tmp_path: Path) -> None:
+    async with own(tmp_path, heartbeat_seconds=0.5, call_seconds=3) as tools:
+        session = tools.session()
+        assert await texts(session, ADD) == ["1"]
+        (pid,) = await pids(session)
+        os.kill(pid, signal.SIGSTOP)
+        assert await texts(session, ADD) == ["2"]
+        assert not psutil.pid_exists(pid)
+
+
+async def test_a_tool_that_is_broken_or_kills_its_server_is_down_and_its_neighbours_go_on(tmp_path: Path) -> None:
+    async with own(tmp_path) as tools:
+        session, neighbour = tools.session(), tools.session()
+        assert await texts(neighbour, ADD) == ["1"]
+        with pytest.raises(
+            ToolDown, match=r"^boom: failed 3 times \(.*ZeroDivisionError: by design.*\); check the server"
+        ):
+            await session.call(call("boom"))
+        with pytest.raises(ToolDown, match=r"^die: failed 3 times \(.*Connection closed"):
+            await session.call(call("die"))
+        assert await texts(neighbour, ADD) == ["2"] and session.journal == ()
+
+
+async def test_a_call_outside_that_is_cut_is_told_once_and_never_made_twice(tmp_path: Path) -> None:
+    async with own(tmp_path, call_seconds=4) as tools:
+        session = tools.session()
+        assert (await session.call(call("send", line="a", seconds=0))).text == "sent"
+        cut = asyncio.create_task(session.call(call("send", line="b", seconds=30)))
+        await asyncio.sleep(0.5)
+        os.kill((await pids(session)).pop(), signal.SIGKILL)
+        result = await cut
+        assert not result.error and result.text.startswith("send: it is not known whether the call was made (")
+        late = await session.call(call("send", line="c", seconds=30))
+        assert "it is not known whether the call was made" in late.text and "no answer within 4 s" in late.text
+        assert (await session.call(call("send", line="d", seconds=0))).text == "sent"
+    assert (tmp_path / "sent").read_text().split() == ["a", "b", "c", "d"]
+
+
+async def test_a_cancelled_call_leaves_the_connection_and_the_state(tmp_path: Path) -> None:
+    async with own(tmp_path) as tools:
+        session = tools.session()
+        assert await texts(session, ADD) == ["1"]
+        beside = asyncio.create_task(session.call(call("wait", seconds=1)))
+        slow = [asyncio.create_task(tools.session().call(call("wait", seconds=60))) for _ in range(50)]
+        changes = [asyncio.create_task(tools.session().call(ADD)) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        (pid,) = await pids(session)
+        adding = asyncio.create_task(session.call(ADD))
+        await asyncio.sleep(0)
+        for task in (*slow, *changes, adding):
+            task.cancel()
+        await asyncio.gather(*slow, *changes, adding, return_exceptions=True)
+        assert await texts(session, ADD, call("running")) == ["2", "1"]
+        assert (await beside).text == "waited 1" and await pids(session) == {pid}
+
+
+async def test_what_no_message_can_carry_is_refused_before_it_is_sent(tmp_path: Path) -> None:
+    async with own(tmp_path) as tools:
+        session = tools.session()
+        for text in ("half a pair \ud83d", float("nan")):
+            assert (await session.call(call("echo", text=text))).error
+        assert await texts(session, call("echo", text="x")) == ["x"]
+
+
+async def test_sessions_over_http_survive_the_death_of_one_address(tmp_path: Path) -> None:
+    with http_server(tmp_path) as (one, first), http_server(tmp_path) as (two, _):
+        async with at(one, two) as tools:
+            sessions = [tools.session() for _ in range(8)]
+            for session in sessions:
+                assert await texts(session, ADD, ADD) == ["1", "2"]
+            reads = [asyncio.create_task(s.call(call("wait", seconds=1))) for s in sessions]
+            await asyncio.sleep(0.3)
+            first.kill()
+            assert {(await read).text for read in reads} == {"waited 1"}
+            assert [await texts(s, ADD) for s in sessions] == [["3"]] * 8
+            for session in sessions:
+                await session.close()
+
+
+async def test_a_server_that_took_the_port_is_not_talked_to(tmp_path: Path) -> None:
+    options = {"total_seconds": 2, "call_seconds": 2}
+    with http_server(tmp_path) as (url, first):
+        async with at(url, **options) as tools:
+            session = tools.session()
+            assert await texts(session, ADD) == ["1"]
+            first.kill()
+            first.wait()
+            refusal = "touchstone other pages answers, which is not the touchstone tests"
+            with http_server(tmp_path, port=port_of(url), serves="other pages"), pytest.raises(ToolDown, match=refusal):
+                await session.call(ADD)
+            with http_server(tmp_path, port=port_of(url)):
+                async with asyncio.timeout(60):
+                    while not (said := await unless_down(session, ADD)):
+                        pass
+                assert said == "2"
+
+
+async def test_a_server_that_trickles_ends_by_the_total_deadline(tmp_path: Path) -> None:
+    with http_server(tmp_path) as (url, first):
+        async with at(url, call_seconds=1, total_seconds=1.5) as tools:
+            session = tools.session()
+            assert await texts(session, ADD) == ["1"]
+            first.send_signal(signal.SIGSTOP)
+            started = time.monotonic()
+            with pytest.raises(ToolDown, match=r"^add: not made within 1\.5 s \(.*no answer within 1 s"):
+                await session.call(ADD)
+            assert time.monotonic() - started < 3
+    # The handshake itself may trickle too.
+    with running(DribblingServer(b" ", pause_s=0.05)) as url:
+        started = time.monotonic()
+        with pytest.raises(ToolDown, match="ours: the tool server cannot be reached"):
+            async with asyncio.timeout(60), at(url, call_seconds=1, total_seconds=1):
+                pass
+        assert time.monotonic() - started < 20
+
+
+async def test_two_servers_with_one_tool_name_are_named(tmp_path: Path) -> None:
+    command = (*COMMAND, "--stdio", str(tmp_path))
+    options = ToolOptions(servers=(ToolServer(name="theirs", command=command),))
+    with pytest.raises(ToolClash, match=r"^add: a tool of theirs and own; leave one of the servers out"):
+        async with McpTools(options, own={"own": command}):
+            pass
+
+
+async def test_a_server_that_cannot_be_reached_is_named_with_what_was_tried_and_its_last_lines() -> None:
+    dying = ToolServer(name="mine", command=(sys.executable, "-c", "import sys; sys.exit('no pages in /nowhere')"))
+    with pytest.raises(
+        ToolDown, match=r"^mine: the tool server cannot be reached \(.*-c import sys.*it said: no pages in"
+    ):
+        async with McpTools(ToolOptions(servers=(dying,))):
+            pass
+    with down() as url, pytest.raises(ToolDown, match=rf"^ours: .*\({url}: ConnectError: .*\); start it or correct"):
+        async with at(url):
+            pass
+
+
+async def test_no_server_outlives_its_starter(tmp_path: Path) -> None:
+    code = f"""
+import asyncio, os
+from tests.infra.tools.test_sessions import own, pids
+from pathlib import Path
+async def main():
+    async with own(Path({str(tmp_path)!r})) as tools:
+        print((await pids(tools.session())).pop(), flush=True)
+        await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    starter = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=-1)
+    assert starter.stdout is not None
+    server = int(await starter.stdout.readline())
+    assert psutil.pid_exists(server)
+    starter.kill()
+    await starter.wait()
+    async with asyncio.timeout(10):
+        while psutil.pid_exists(server):
+            await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Toolsets named by how they behave, and a server of them: `python -m tests.infra.tools.toolsets --http|--stdio [FOLDER]`."""
+"""Toolsets named by how they behave, and servers of them."""
 
 import asyncio
 import os
@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from infra.tools.base import Effect, ToolResult, ToolSpec
-
-ANY = {"type": "object", "properties": {}, "additionalProperties": False}
+from infra.tools.serve import serve_http, serve_stdio
 
 
 def spec(name: str, effect: Effect, **properties: str) -> ToolSpec:
@@ -29,15 +28,15 @@ def spec(name: str, effect: Effect, **properties: str) -> ToolSpec:
 
 
 class Counter:
-    """`add` counts in its session; `look` tells what was counted, and changes nothing."""
+    """Counts, in its session."""
 
-    specs: Sequence[ToolSpec] = (spec("add", Effect.SESSION, by="integer"), spec("count", Effect.SESSION))
+    specs: Sequence[ToolSpec] = (spec("add", Effect.SESSION, by="integer"),)
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
-        by = arguments.get("by", 0)
+        by = arguments["by"]
         assert isinstance(by, int)
         self.counts[session] = self.counts.get(session, 0) + by
         return ToolResult(str(self.counts[session]))
@@ -65,7 +64,7 @@ class Echo:
 
 
 class Slow:
-    """`wait` takes its time; `running` tells how many waits there are, `sessions` how many were not ended."""
+    """`wait` takes its time; `running` tells how many waits there are."""
 
     specs: Sequence[ToolSpec] = (spec("wait", Effect.READ, seconds="number"), spec("running", Effect.READ))
 
@@ -90,7 +89,7 @@ class Slow:
 
 
 class Broken:
-    """`boom` raises; `die` kills the server, and `hang` stops it, both for good."""
+    """`boom` raises; `die` kills the server, `hang` stops it; `refuse` is an error of the caller's."""
 
     specs: Sequence[ToolSpec] = (
         spec("boom", Effect.READ),
@@ -134,15 +133,11 @@ class Outside:
     async def close(self) -> None: ...
 
 
-def everything(folder: Path) -> list[object]:
-    return [Counter(), Echo(), Slow(), Broken(), Outside(folder / "sent")]
-
-
 def main() -> None:
-    from infra.tools.serve import serve_http, serve_stdio
-
-    serve = serve_http if sys.argv[1] == "--http" else serve_stdio
-    asyncio.run(serve(everything(Path(sys.argv[2]))))  # type: ignore[arg-type]
+    """`--http|--stdio FOLDER [PORT [SERVES]]`."""
+    over, folder, port, serves = (*sys.argv[1:], *("0", "tests")[len(sys.argv) - 3 :])
+    sets = [Counter(), Echo(), Slow(), Broken(), Outside(Path(folder) / "sent")]
+    asyncio.run(serve_http(sets, serves, int(port)) if over == "--http" else serve_stdio(sets, serves))
 
 
 if __name__ == "__main__":
