@@ -93,7 +93,7 @@ SECRETS = (
     Attack("descriptors of the first process", "reads(*glob.glob('/proc/1/fd/*'))"),
     Attack("kernel memory", "check(*[p for p in ('/proc/kcore', '/proc/kmsg', '/dev/mem', '/dev/kmsg') if os.access(p, os.R_OK)])"),
     Attack("name of the host", "check(socket.gethostname() == '@HOST@', open('/proc/sys/kernel/hostname').read() == '@HOST@\\n')"),
-    Attack("files of a neighbour", "print(glob.glob('/tmp/**', recursive=True)); reads('@SECRET@')"),
+    Attack("files of a neighbour", "print(os.listdir('/tmp')); reads('@SECRET@')"),
     _call("session keyring", 250, 219, "0, -3, 0, 0, 0"),
     _call("request of a key", 249, 218),
 )  # fmt: skip

@@ -21,8 +21,8 @@ from infra.sandbox.watch import children
 from pipeline.grading import Verdict, agrade
 from schemas.answer import CodeAnswer
 
-SECONDS = 2.0
-"""For an attack: those that would run for ever end so."""
+SECONDS, ENDLESS = 30.0, 1.0
+"""For an attack, and for one that would run for ever."""
 AT_ONCE = 4
 """Attacks that run beside each other."""
 
@@ -58,8 +58,8 @@ class Host:
         self._exits.callback(self.victim.wait)
         self._exits.callback(self.victim.kill)
         self._facts = {
-            "PORT": self.port, "SOCKET": path, "ABSTRACT": abstract, "FILE": file, "SECRET": secret, "PID": os.getpid(), "VICTIM": self.victim.pid,
-            "HOST": socket.gethostname(), "WON": self.won.encode().hex(),
+            "PORT": self.port, "SOCKET": path, "ABSTRACT": abstract, "FILE": file, "PID": os.getpid(), "VICTIM": self.victim.pid,
+            "HOST": socket.gethostname(), "SECRET": secret, "WON": self.won.encode().hex(),
         }  # fmt: skip
         return self
 
@@ -95,7 +95,7 @@ async def escaped(sandbox: Sandbox, host: Host, attack: Attack) -> str:
     attacker, neighbour = f"attacker: {attack.name}", f"neighbour of: {attack.name}"
     await sandbox.run(neighbour, host.code(f"open('@SECRET@', 'w').write({host.canary!r}); mine = 41"))
     before = (await sandbox.run(attacker, host.code(PRELUDE))).outcome
-    ran = await sandbox.run(attacker, host.code(attack.code), SECONDS)
+    ran = await sandbox.run(attacker, host.code(attack.code), ENDLESS if attack.ends is Outcome.TIMEOUT else SECONDS)
     after = await sandbox.run(neighbour, "mine + 1")
     await sandbox.end(attacker)
     await sandbox.end(neighbour)

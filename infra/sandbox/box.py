@@ -79,13 +79,20 @@ class Box:
         self._too_much: asyncio.Future[None] | None = None
         self._roots: list[int] = []
         self._threads = 0
+        self._ending = False
         self._alive = os.pidfd_open(self._process.pid)
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(self._alive, self._reap)
 
     @property
     def alive(self) -> bool:
-        return not self._gone.done()
+        """Whether it can be asked."""
+        return not self._ending and not self.gone
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing of it is left."""
+        return self._gone.done()
 
     @property
     def pid(self) -> int:
@@ -124,7 +131,7 @@ class Box:
             outcome = answer.outcome
         finally:
             exchange.cancel()
-            if self.alive:
+            if not self.gone:
                 self._loop.remove_reader(self._out)
             if outcome is None or not outcome.kept:
                 self.end()
@@ -201,7 +208,7 @@ class Box:
 
     def _listen(self) -> None:
         """Take what was written and lies ready, up to the limit of a call."""
-        while self.alive and len(self._written) <= self.limits.written:
+        while not self.gone and len(self._written) <= self.limits.written:
             try:
                 part = os.read(self._out, _STEP)
             except BlockingIOError:
@@ -210,7 +217,7 @@ class Box:
                 self._loop.remove_reader(self._out)  # closed inside: it would be readable for ever
                 return
             self._written += part
-        if self.alive and self._too_much is not None and not self._too_much.done():
+        if not self.gone and self._too_much is not None and not self._too_much.done():
             self._too_much.set_result(None)
 
     async def kill(self) -> None:
@@ -220,8 +227,9 @@ class Box:
 
     def end(self) -> None:
         """End it, without waiting: the kernel ends all of a process namespace with its first process."""
-        if not self.alive:
+        if self.gone:
             return
+        self._ending = True
         if not self._alone:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)

@@ -4,17 +4,21 @@ Frames are a length of four bytes and a JSON object. Each request carries a nonc
 reached and changed by the code it runs, so nothing that is said here is believed: the other side reads every byte as a stranger's.
 """
 
-import ast
+from __future__ import annotations
+
+import _ast
 import builtins
 import json
 import os
 import resource
-import signal
 import sys
-import types
 from io import BufferedWriter, FileIO, TextIOWrapper
-from typing import Any
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # imports are most of the time that a session takes to start
+    from typing import Any
+
+SIGKILL = 9
 SPARE = 64 * 2**20
 """Address space that is kept back to report that there is no more."""
 STARTS = {"os.fork", "os.forkpty", "os.posix_spawn", "subprocess.Popen", "_thread.start_new_thread"}
@@ -74,7 +78,7 @@ class Session:
         self.channel = channel
         self.started = False
         self.cells: dict[str, str] = {}
-        self.module = types.ModuleType("__main__")
+        self.module = type(sys)("__main__")
         self.module.__builtins__ = builtins  # type: ignore[attr-defined]
         self.out = _stdout()
         sys.addaudithook(self._notice)
@@ -89,14 +93,14 @@ class Session:
         self.cells[name] = code
         self.started = False
         try:
-            tree = ast.parse(code, name)
+            tree: Any = compile(code, name, "exec", _ast.PyCF_ONLY_AST, dont_inherit=True)
             last = tree.body[-1] if tree.body else None
-            if isinstance(last, ast.Expr):
+            if isinstance(last, _ast.Expr):
                 tree.body.pop()
             space = self.module.__dict__
             exec(compile(tree, name, "exec", dont_inherit=True), space)  # noqa: S102
-            if isinstance(last, ast.Expr):
-                value = eval(compile(ast.Expression(last.value), name, "eval", dont_inherit=True), space)  # noqa: S307
+            if isinstance(last, _ast.Expr):
+                value = eval(compile(_ast.Expression(last.value), name, "eval", dont_inherit=True), space)  # noqa: S307
                 if value is not None:
                     self.out.write(repr(value) + "\n")
             return "ok"
@@ -145,7 +149,7 @@ class Session:
             answer = {"status": "crashed"}
         finally:
             os.close(inside)
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, SIGKILL)
             os.waitpid(pid, 0)
         return answer if isinstance(answer, dict) else {"status": "crashed"}
 
@@ -184,12 +188,12 @@ def _stdout() -> TextIOWrapper:
 def _end_others() -> None:
     """No process outlives the call that started it."""
     try:
-        os.kill(-1, signal.SIGKILL)
+        os.kill(-1, SIGKILL)
     except ProcessLookupError:
         return
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while True:
+            os.waitpid(-1, 0)
     except ChildProcessError:
         pass
 

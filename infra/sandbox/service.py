@@ -168,7 +168,7 @@ class Sandbox:
             if self._command is None:
                 raise Closed("sandbox: it is closed; make another one")
             box = Box(self._isolation, self.limits, self._command)
-            self._boxes = {other for other in self._boxes if other.alive} | {box}
+            self._boxes = {other for other in self._boxes if not other.gone} | {box}
             await box.ready()
             return box
 

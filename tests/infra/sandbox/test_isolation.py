@@ -25,10 +25,10 @@ async def test_a_machine_that_forbids_namespaces_is_refused_with_its_own_words(m
 
     async def refused(kind: Isolation, limits: Limits) -> isolation.Command:
         make = await refusing(kind, limits)
-        return lambda uid: [part.replace("--unshare-all", "--ro-bind\0/missing\0/x") for part in make(uid)]
+        return lambda uid: [part.replace("--unshare-all", "--forbidden") for part in make(uid)]
 
     monkeypatch.setattr("infra.sandbox.service.command", lambda *_: refused(Isolation.BUBBLEWRAP, Limits()))
-    with pytest.raises(NoIsolation, match=r"isolation=bubblewrap: .*; install .*"):
+    with pytest.raises(NoIsolation, match=r"isolation=bubblewrap: bwrap: Unknown option --forbidden; install .*"):
         async with Sandbox():
             pass
 

@@ -45,8 +45,10 @@ async def test_an_error_shows_the_user_s_frames_alone_and_keeps_what_was_done(sa
 
 
 async def test_code_that_is_no_python_is_an_error_of_one_cell(sandbox: Sandbox) -> None:
-    assert "SyntaxError" in (await sandbox.run("a", "x = (")).output
-    assert (await sandbox.run("a", "'\ud800' and 1")).output == "1\n"
+    ran = await sandbox.run("a", "x = (")
+    assert ran.output == "  File \"<cell 1>\", line 1\n    x = (\n        ^\nSyntaxError: '(' was never closed\n"
+    assert "surrogates not allowed" in (await sandbox.run("a", "'\ud800'")).output
+    assert (await sandbox.run("a", "1")).output == "1\n"
 
 
 @pytest.mark.parametrize(
@@ -122,11 +124,16 @@ async def test_a_journal_is_bounded() -> None:
 
 async def test_calls_of_a_session_wait_for_each_other_and_other_sessions_do_not(sandbox: Sandbox) -> None:
     await sandbox.run("a", "import time; n = 0")
-    started = time.monotonic()
-    slow = [sandbox.run("a", "m = n; time.sleep(0.3); n = m + 1") for _ in range(3)]
-    other = sandbox.run("b", "import time; time.sleep(0.3)")
-    await asyncio.gather(*slow, other)
-    assert 0.9 <= time.monotonic() - started < 1.15
+    await sandbox.run("b", "import time")
+    ended: list[str] = []
+
+    async def call(session: str, code: str) -> None:
+        await sandbox.run(session, code)
+        ended.append(session)
+
+    slow = [call("a", "m = n; time.sleep(0.4); n = m + 1") for _ in range(3)]
+    await asyncio.gather(*slow, call("b", "time.sleep(0.4)"))
+    assert ended.index("b") < 2
     assert (await sandbox.run("a", "n")).output == "3\n"
 
 
@@ -165,10 +172,10 @@ async def test_no_process_outlives_its_call_and_no_thread_runs_between_calls(san
     assert int(second) - int(first) < 2_000_000  # 0.3 s of it would be ten million
 
 
-async def test_two_hundred_time_outs_leave_nothing_behind() -> None:
+async def test_a_hundred_time_outs_leave_nothing_behind() -> None:
     before = Baseline.now()
     async with Sandbox(pool=2) as sandbox:
-        for part in range(10):
+        for part in range(5):
             calls = [sandbox.run(f"{part}/{i}", "import time; time.sleep(30)", 0.02) for i in range(20)]
             assert {ran.outcome for ran in await asyncio.gather(*calls)} == {Outcome.TIMEOUT}
             assert before.leaks().zombies == 0
@@ -180,7 +187,7 @@ async def test_a_loop_in_c_ends_at_its_deadline(sandbox: Sandbox) -> None:
     await sandbox.run("a", "import signal; signal.alarm(1)")
     started = time.monotonic()
     assert (await sandbox.run("b", "sum(range(10**10))", 0.5)).outcome is Outcome.TIMEOUT
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 5  # it would take minutes
 
 
 async def test_a_fork_bomb_is_ended_and_fifteen_neighbours_pass() -> None:
