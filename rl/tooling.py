@@ -1,10 +1,8 @@
 """The tools of episodes, for as long as a block runs: ours in server processes of their own, a user's servers beside them."""
 
-import tempfile
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from infra.pages.corpus import Corpus
 from infra.tools.base import Tools
@@ -39,10 +37,12 @@ async def open_tools(world: World | None, options: ToolOptions, names: Iterable[
     """Serve those of our tools that `names` are among, over the world's pages. Raises `ToolDown`, `ToolClash` or `NoPages`."""
     ours = _toolsets_of(names)
     reads = bool(ours & {"search", "browser"})
-    with _pages(world if reads and options.pages is None else None) as folder:
-        pages = options.pages or folder
+    with ExitStack() as stack:
+        pages = options.pages
         if reads and pages is None:
-            raise NoPages(f"tools {sorted(ours)}: read pages, and the task is about no world; name some in tools.pages")
+            if world is None:
+                raise NoPages(f"tools {sorted(ours)}: read pages, and the task has no world; name some in tools.pages")
+            pages = str(stack.enter_context(store.folder_of(world)))
         commands = {
             server: own_server(ServeOptions(served, pages, options.hosts, options.deny, options.isolation))
             for server, toolsets in _SERVERS.items()
@@ -61,15 +61,3 @@ def local_tools(world: World) -> LocalTools:
 def _toolsets_of(names: Iterable[str]) -> set[str]:
     wanted = set(names)
     return {toolset for toolset, tools in _TOOLSETS.items() if wanted & set(tools)}
-
-
-@contextmanager
-def _pages(world: World | None) -> Iterator[str | None]:
-    """The folder that holds the world; one in memory is stored for as long as the block runs."""
-    if world is None or world.folder is not None:
-        yield None if world is None else str(world.folder)
-        return
-    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
-        folder = Path(scratch) / "world"
-        store.save(world, folder, {})
-        yield str(folder)

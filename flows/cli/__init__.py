@@ -8,6 +8,7 @@ from flows.cli.demo import demo
 from flows.cli.policy import app as policy
 from flows.cli.solve import solve
 from flows.cli.tasks import grade_cases, replay, show
+from flows.cli.tools import tools
 from flows.cli.world import app as world
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app.add_typer(world, name="world", help="Build and inspect the corpus that quest
 app.add_typer(policy, name="policy", help="Build the starter policy.")
 app.command("curate")(curate)
 app.command("solve")(solve)
+app.command("tools")(tools)
 app.command("show")(show)
 app.command("replay")(replay)
 app.command("grade")(grade_cases)

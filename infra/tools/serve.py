@@ -74,11 +74,17 @@ def _readers(wanted: Sequence[str], place: str, options: ServeOptions) -> list[T
 
 def own_server(options: ServeOptions) -> list[str]:
     """The command that serves them on standard streams, for `McpTools`."""
-    command = [sys.executable, "-m", "infra.tools", "--stdio", "--tools", ",".join(options.tools)]
+    command = [sys.executable, "-m", "infra.tools", "--tools", ",".join(options.tools)]
     command += [] if options.pages is None else ["--pages", options.pages]
     command += [] if options.isolation == Isolation.BUBBLEWRAP else ["--isolation", options.isolation]
     command += [f"--host={host}" for host in options.hosts]
     return [*command, *(f"--deny={entry}" for entry in options.deny)]
+
+
+async def serve(options: ServeOptions, *, http: bool) -> None:
+    """Open the toolsets that `options` name and serve them. Raises what `open_toolsets` does."""
+    async with open_toolsets(options) as sets:
+        await (serve_http if http else serve_stdio)(sets, serves=str(options.pages))
 
 
 async def serve_http(sets: Sequence[Toolset], serves: str = "", port: int = 0) -> None:

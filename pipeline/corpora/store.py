@@ -7,7 +7,9 @@ agree: whoever comes second takes what is there.
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -90,6 +92,18 @@ def load(path: Path) -> World:
     )
     world.__dict__["hash"] = about["hash"]
     return world
+
+
+@contextmanager
+def folder_of(world: World) -> Iterator[Path]:
+    """The folder that holds the world. One that is only in memory is stored for as long as the block runs."""
+    if world.folder is not None:
+        yield world.folder
+        return
+    with tempfile.TemporaryDirectory(prefix="touchstone-") as scratch:
+        folder = Path(scratch) / "world"
+        save(world, folder, {})
+        yield folder
 
 
 _TEXTS = pl.List(pl.String)

@@ -71,7 +71,7 @@ async def test_a_folder_of_html_takes_the_place_of_the_world(tmp_path: Path) -> 
 
 
 async def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    with pytest.raises(NoPages, match="the task is about no world"):
+    with pytest.raises(NoPages, match="the task has no world"):
         async with open_tools(None, ToolOptions(), ("search",)):
             pass
     with pytest.raises(ToolDown, match="no pages here"):
