@@ -1,15 +1,9 @@
-import json
-from pathlib import Path
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rl.formats import format_of, load_format
 from rl.formats.ours import CONTROL_TOKENS
-from rl.tokens import Answer, FormatError, FormatKind, TokenizerError, ToolCalls
-from schemas.trajectory import ToolCall, Turn
-from tests.rl.tiny import FORMAT, byte_tokenizer, rendered, sampled
+from rl.tokens import Answer, FormatError, FormatKind, ToolCalls
+from schemas.trajectory import ToolCall
+from tests.rl.tiny import FORMAT, byte_tokenizer, sampled
 
 TOOLS = {
     "search": {
@@ -22,18 +16,9 @@ TOOLS = {
 SEARCH = '<tool_call>{"name": "search", "arguments": {"query": "Niger"}}</tool_call>'
 CONTROL_IDS = {byte_tokenizer().token_to_id(token) for token in CONTROL_TOKENS}
 
-texts = st.lists(st.one_of(st.text(max_size=12), st.sampled_from(CONTROL_TOKENS)), max_size=6).map("".join)
-
 
 def call(text: str) -> str:
     return f"<tool_call>{text}</tool_call><|end|>"
-
-
-@given(texts)
-def test_no_text_becomes_a_control_token_and_all_of_it_is_kept(text: str) -> None:
-    ids = FORMAT.encode(text)
-    assert not CONTROL_IDS & set(ids)
-    assert FORMAT.decode(ids) == text
 
 
 def test_a_page_that_closes_its_response_stays_inside_it() -> None:
@@ -42,37 +27,6 @@ def test_a_page_that_closes_its_response_stays_inside_it() -> None:
     control = [FORMAT.decode([id]) for id in ids if id in CONTROL_IDS]
     assert control == ["<|tool|>", "<tool_response>", "</tool_response>", "<|end|>", "<|assistant|>"]
     assert page in FORMAT.decode(ids)
-
-
-@given(texts)
-def test_a_prompt_has_exactly_one_bos(question: str) -> None:
-    bos = byte_tokenizer().token_to_id("<|bos|>")
-    assert byte_tokenizer().encode("x").ids[0] == bos  # the tokenizer itself would add another
-    assert FORMAT.opening(question, ()).count(bos) == 1
-    assert FORMAT.opening(question, ())[0] == bos
-
-
-@given(texts, st.lists(st.tuples(texts, st.none() | texts), max_size=4))
-def test_history_grown_turn_by_turn_is_the_full_render(question: str, turns: list[tuple[str, str | None]]) -> None:
-    history = FORMAT.opening(question, ())
-    mask = [0] * len(history)
-    records = []
-    for written, shown in turns:
-        ids = sampled(written)
-        observation = () if shown is None else FORMAT.observation([shown])
-        records.append(
-            Turn(prompt_tokens=len(history), output_ids=ids, text=written, version="v0", call_id="c", observation=shown)
-        )
-        history += ids + observation
-        mask += [1] * len(ids) + [0] * len(observation)
-        assert rendered(question, records) == (history, tuple(mask))
-
-
-@given(texts, st.lists(st.text(), min_size=1, max_size=3))
-def test_a_written_step_is_read_back_as_it_was(thought: str, queries: list[str]) -> None:
-    calls = tuple(ToolCall(name="search", arguments={"query": query}) for query in queries)
-    assert FORMAT.parse(FORMAT.turn(ToolCalls(calls, thought)), TOOLS) == ToolCalls(calls, thought)
-    assert FORMAT.parse(FORMAT.turn(Answer("Niger", thought)), TOOLS) == Answer("Niger", thought)
 
 
 @pytest.mark.parametrize(
@@ -139,24 +93,3 @@ def test_a_control_token_spelled_inside_an_argument_is_its_text() -> None:
     ids = FORMAT.turn(ToolCalls((ToolCall(name="search", arguments={"query": query}),)))
     step = FORMAT.parse(ids, TOOLS)
     assert isinstance(step, ToolCalls) and step.calls[0].arguments == {"query": query}
-
-
-@given(st.lists(st.integers(0, 270), max_size=40))
-def test_any_ids_give_a_step(ids: list[int]) -> None:
-    step = FORMAT.parse((*ids, FORMAT.end), TOOLS)
-    assert isinstance(step, ToolCalls | Answer | FormatError)
-    if isinstance(step, ToolCalls):
-        json.dumps([c.arguments for c in step.calls])
-
-
-def test_a_tokenizer_without_the_control_tokens_is_refused_by_name() -> None:
-    with pytest.raises(TokenizerError, match=r"<think>: not among the tokenizer"):
-        format_of(byte_tokenizer(tuple(t for t in CONTROL_TOKENS if t != "<think>")))
-
-
-def test_a_folder_without_a_readable_tokenizer_is_refused_by_path(tmp_path: Path) -> None:
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json: cannot be read"):
-        load_format(tmp_path)
-    (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json: cannot be read"):
-        load_format(tmp_path)

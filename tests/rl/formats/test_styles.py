@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from infra.tools.base import ToolSpec
@@ -57,7 +57,6 @@ def talks(draw: st.DrawFn, name: str) -> Talk:
 
 @every_style
 @given(data=st.data())
-@settings(max_examples=150)
 def test_ids_grown_turn_by_turn_are_the_template_s_in_one_pass(setup: Setup, data: st.DataObject) -> None:
     talk = data.draw(talks(setup.name))
     format, tools = setup.format, () if setup.name == "ours" else talk.tools
@@ -82,6 +81,16 @@ def test_ids_grown_turn_by_turn_are_the_template_s_in_one_pass(setup: Setup, dat
     messages.append({"role": "assistant", "content": talk.last.text, "reasoning_content": talk.last.thought})
     ids += format.turn(talk.last)
     check(prompt=False)
+
+
+@every_style
+def test_the_user_can_speak_after_a_turn_that_called_nothing(setup: Setup) -> None:
+    format = setup.format
+    said = format.turn(Answer("Niger")) if setup.name == "ours" else (*format.encode("Niger"), format.end)
+    roles = {"user": "Who?", "assistant": "Niger", "user again": "Why?"}
+    messages = [{"role": role.split()[0], "content": text} for role, text in roles.items()]
+    ids = format.opening("Who?", ()) + said + format.request([], "Why?")
+    assert format.decode(ids) == setup.rendered(messages, (), prompt=True)
 
 
 def marks(setup: Setup, ids: Ids) -> list[str]:
