@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-short test test-all lint up
+.PHONY: help setup demo demo-short test test-all lint up bench-env
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,3 +37,6 @@ test-all: lint ## the slow ones too
 
 up: $(READY) ## Prefect server, deployments and worker in the foreground
 	$(BIN)/python -m infra.up
+
+bench-env: $(READY) ## the agent's world measured: depth, crowd, sandbox, faults, injection
+	$(BIN)/python -m bench.env

@@ -1,1 +1,1 @@
-"""The agent: its turn format, environment, rollouts, solvers, and the starter policy. Nothing here knows Prefect."""
+"""The agent: its turn formats, context, environment, rollouts, solvers, and the starter policy. Nothing here knows Prefect."""

@@ -1,6 +1,7 @@
 """The shape of the house: layers, top level, sizes, configs that parse, options that are read."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_no_flow_branches() -> None:
 
 
 def test_files_and_functions_stay_small() -> None:
-    for path in SOURCES:
+    for path in (*SOURCES, *(ROOT / "bench").glob("*.py")):
         text = path.read_text()
         assert text.count("\n") <= 400, path
         for node in ast.walk(ast.parse(text)):
@@ -81,6 +82,18 @@ def test_every_option_is_read() -> None:
         if isinstance(model, type) and issubclass(model, Record) and model.__module__ == "schemas.config":
             for field in model.model_fields:
                 assert f".{field}" in elsewhere or f"self.{field}" in own, f"{model.__name__}.{field}"
+
+
+def test_the_readme_s_file_tree_names_every_module() -> None:
+    listed: set[str] = set()
+    folder = ""
+    for line in (ROOT / "README.md").read_text().split("## File tree")[1].splitlines():
+        if re.fullmatch(r"[a-z_0-9/]+/", line):
+            folder = line
+        elif found := re.match(r"  (\S+\.py) ", line):
+            listed.add(folder + found[1])
+    modules = {str(path.relative_to(ROOT)) for path in (*SOURCES, *(ROOT / "bench").glob("*.py"))}
+    assert listed == {module for module in modules if not module.endswith(("__init__.py", "__main__.py"))}
 
 
 def test_every_deployment_parses() -> None:
