@@ -217,7 +217,7 @@ async def test_a_server_that_trickles_ends_by_the_total_deadline(tmp_path: Path)
         with pytest.raises(ToolDown, match="ours: the tool server cannot be reached"):
             async with asyncio.timeout(60), at(url, call_seconds=1, total_seconds=1):
                 pass
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 30
 
 
 async def test_two_servers_with_one_tool_name_are_named(tmp_path: Path) -> None:
