@@ -35,14 +35,11 @@ from schemas.trajectory import ToolCall
 _START_TRIES = 3
 _STEADY_S = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
-_LAST_LINES = 5
+_LAST_LINES, _LAST_BYTES = 5, 4096
 _REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
 
-
-for _name in (
-    "mcp.client",
-    "mcp.shared",
-):  # they print a traceback for each broken connection; `Replica.why` tells of it
+# They log a traceback for each connection that breaks, of which `Replica.why` tells.
+for _name in ("mcp.client", "mcp.shared"):
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 
@@ -60,7 +57,7 @@ class AnotherServer(TouchstoneError):
 
 def pause(failures: int) -> float:
     """Seconds to wait after so many failures in a row: exponential, with jitter."""
-    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**failures) * random.uniform(0.5, 1.5)
+    return min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(failures, 16)) * random.uniform(0.5, 1.5)
 
 
 class Replica:
@@ -85,7 +82,7 @@ class Replica:
         """Keep the connection until cancelled."""
         while True:
             began = time.monotonic()
-            with cast(TextIO, tempfile.TemporaryFile("w+", errors="replace")) as log:
+            with cast(TextIO, tempfile.TemporaryFile("w")) as log:
                 try:
                     async with self._connection(log) as client:
                         self.admit(_version(client), await _list(client))
@@ -284,8 +281,9 @@ def _reason(error: BaseException, log: TextIO) -> str:
     """What went wrong, and the last lines the server wrote to its standard error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    log.seek(0)
-    lines = [line.strip() for line in log.read()[-4096:].splitlines() if line.strip()]
+    start = max(0, os.fstat(log.fileno()).st_size - _LAST_BYTES)
+    said = os.pread(log.fileno(), _LAST_BYTES, start).decode(errors="replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     return _line(error) + (f"; it said: {' | '.join(lines[-_LAST_LINES:])}" if lines else "")
 
 

@@ -88,7 +88,10 @@ async def serve(options: ServeOptions, *, http: bool) -> None:
 
 
 async def serve_http(sets: Sequence[Toolset], serves: str = "", port: int = 0) -> None:
-    """Serve until SIGTERM or SIGINT; `{"url": ...}` is the one line on standard output, written once the port is ours."""
+    """Serve on `port`, 0 for any that is free, until SIGTERM or SIGINT.
+
+    `{"url": ...}` is the one line on standard output, written once the port is ours. `serves` is as `mcp_server` takes it.
+    """
     with socket.create_server(("127.0.0.1", port)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         # On loopback the SDK answers only requests that name loopback as their host and origin.

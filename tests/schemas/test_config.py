@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.config import CurateConfig, HardSearchConfig, Served, describe_errors
+from schemas.config import CurateConfig, HardSearchConfig, Served, ToolOptions, ToolServer, describe_errors
 from schemas.task import FAMILIES
 
 
@@ -63,3 +63,24 @@ def test_no_number_is_without_an_end(field: str) -> None:
     """A seed goes into a 64-bit column, a concurrency into a server's memory."""
     with pytest.raises(ValidationError, match=field):
         CurateConfig.model_validate({"family": "math", field: 10**30})
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "urls and command: neither given"),
+        ({"urls": ["http://a/mcp"], "command": ["b"]}, "urls and command: both given"),
+        (
+            {"urls": ["http://a/mcp"], "replicas": 2},
+            "replicas=2: is for command; replicas at addresses are listed in urls",
+        ),
+    ],
+)
+def test_a_tool_server_is_reached_in_one_way(given: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValidationError, match=reason):
+        ToolServer.model_validate(given)
+
+
+def test_one_try_of_a_call_fits_into_the_whole() -> None:
+    with pytest.raises(ValidationError, match="call_seconds=9 is above total_seconds=8"):
+        ToolOptions(call_seconds=9, total_seconds=8)

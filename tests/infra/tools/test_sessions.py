@@ -217,7 +217,31 @@ async def test_a_server_that_trickles_ends_by_the_total_deadline(tmp_path: Path)
         with pytest.raises(ToolDown, match="ours: the tool server cannot be reached"):
             async with asyncio.timeout(60), at(url, call_seconds=1, total_seconds=1):
                 pass
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 30
+
+
+THEIRS = """
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+server = MCPServer("theirs")
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+def look(at: str) -> str:
+    return f"seen {at}"
+@server.tool()
+def act() -> int:
+    raise ValueError("not today")
+server.run()
+"""
+
+
+async def test_a_server_of_somebody_else_gives_its_tools_and_only_those_that_say_they_read_are_repeated() -> None:
+    theirs = ToolServer(command=(sys.executable, "-c", THEIRS))
+    async with McpTools(ToolOptions(servers={"theirs": theirs})) as tools:
+        assert {name: spec.effect for name, spec in tools.specs.items()} == {"look": Effect.READ, "act": Effect.OUTSIDE}
+        session = tools.session()
+        assert await session.call(call("look", at="x")) == ToolResult("seen x")
+        assert (await session.call(call("act"))).error
+        await session.close()
 
 
 async def test_two_servers_with_one_tool_name_are_named(tmp_path: Path) -> None:
