@@ -26,8 +26,8 @@ LONGEST = 2**20
 """Bytes of a frame."""
 START_S = 60.0
 """For an interpreter to be ready, on a machine that is busy."""
-WATCH_S = 0.02
-"""Between two looks at what a running call takes."""
+WATCH_S, WATCHED = 0.02, 8
+"""Seconds between two looks at what a running call takes, where up to so many run; where more do, each is looked at less often."""
 _STEP = 2**16
 _QUIET = ("the first process of the namespace", "the interpreter")
 """The threads of a session that runs nothing."""
@@ -50,6 +50,9 @@ class Malformed(Exception):
 
 
 class Box:
+    _running = 0
+    """Of all boxes of this process."""
+
     def __init__(self, isolation: Isolation, limits: Limits, command: Command) -> None:
         """Starts it; `ready` waits for it."""
         self.limits = limits
@@ -122,6 +125,7 @@ class Box:
         self._loop.add_reader(self._out, self._listen)
         exchange = asyncio.ensure_future(self._exchange(request))
         outcome = None
+        Box._running += 1
         try:
             outcome = await self._watched(exchange, self._loop.time() + seconds)
             answer = exchange.result() if outcome is None else Answer(outcome)
@@ -130,6 +134,7 @@ class Box:
                 answer = Answer(Outcome.OUTPUT_LIMIT)
             outcome = answer.outcome
         finally:
+            Box._running -= 1
             exchange.cancel()
             if not self.gone:
                 self._loop.remove_reader(self._out)
@@ -151,9 +156,10 @@ class Box:
         """What ended the call; `None` where it ended by itself within the limits."""
         assert self._too_much is not None
         while True:
+            look = WATCH_S * max(1, Box._running / WATCHED)
             left = deadline - self._loop.time()
             ends: set[asyncio.Future[Any]] = {exchange, self._too_much, self._gone}
-            await asyncio.wait(ends, timeout=max(0, min(WATCH_S, left)), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=max(0, min(look, left)), return_when=asyncio.FIRST_COMPLETED)
             if self._too_much.done():
                 return Outcome.OUTPUT_LIMIT
             taken = usage(self._roots)

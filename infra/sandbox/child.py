@@ -51,13 +51,14 @@ def _exactly(channel: int, size: int) -> bytes:
 class Seeding:
     """Seeds a module of random numbers when it is imported, so that a session made again draws the same."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self) -> None:
+        self.seed = 0
+        self.finder: Any = sys.meta_path[-1]
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in ("random", "numpy.random"):
             return None
-        spec = sys.meta_path[-1].find_spec(name, path, target)
+        spec = self.finder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             load = spec.loader.exec_module
 
@@ -69,7 +70,7 @@ class Seeding:
 
                     module.bit_generator.randbits = random.Random(self.seed).getrandbits  # of generators without a seed
 
-            spec.loader.exec_module = seeded  # type: ignore[method-assign]
+            spec.loader.exec_module = seeded
         return spec
 
 
@@ -215,6 +216,8 @@ def main() -> None:
             resource.prlimit(process, getattr(resource, name), (soft, value))
     sys.path.append(config["path"])
     sys.argv = [""]
+    seeding = Seeding()
+    sys.meta_path.insert(0, seeding)
     session = Session(channel)
     sys.modules["__main__"] = session.module
     send(channel, {"ready": True})
@@ -223,8 +226,7 @@ def main() -> None:
             request = receive(channel)
         except EOFError:
             os._exit(0)
-        if "seed" in request:
-            sys.meta_path.insert(0, Seeding(request["seed"]))
+        seeding.seed = request.get("seed", seeding.seed)
         sys.stdout = sys.stderr = session.out
         if "entry" in request:
             answer = session.case(request["code"], request["entry"], request["arguments"])

@@ -8,6 +8,7 @@ recently goes first. What the loop awaits has a deadline.
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -18,8 +19,9 @@ from infra.sandbox.limits import Limits
 from infra.sandbox.outcome import Outcome, Ran, cut
 from schemas.errors import TouchstoneError
 
-STARTING = 4
-"""Interpreters that start at once; more would only slow each other."""
+CORES = os.cpu_count() or 1
+RUNNING = 4 * CORES
+"""Calls that run at once. Others wait, before their seconds are counted: more would only slow each other beyond their deadlines."""
 
 
 class Closed(TouchstoneError):
@@ -47,7 +49,7 @@ class _Session:
 
 
 class Sandbox:
-    """`pool` interpreters stand ready for new sessions. Use as a context manager, or `close` it."""
+    """`pool` interpreters stand ready for new sessions, `running` calls run at once. Use as a context manager, or `close` it."""
 
     def __init__(
         self,
@@ -56,13 +58,15 @@ class Sandbox:
         *,
         pool: int = 2,
         live: int = 128,
+        running: int = RUNNING,
     ) -> None:
         self.limits = limits or Limits()
         self._isolation, self._pool_size, self._live = isolation, pool, live
         self._sessions: dict[str, _Session] = {}
         """Least recently used first."""
         self._pool: list[Box] = []
-        self._starting = asyncio.Semaphore(STARTING)
+        self._starting = asyncio.Semaphore(CORES)
+        self._running = asyncio.Semaphore(running)
         self._command: Command | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._boxes: set[Box] = set()
@@ -85,7 +89,7 @@ class Sandbox:
         Raises `JournalFull`, `SessionLost` and `NoIsolation`; the call was then not made.
         """
         state = self._sessions.setdefault(session, _Session(session))
-        async with state.lock:
+        async with state.lock, self._running:
             self._sessions[session] = self._sessions.pop(session, state)  # the most recently used stands last
             size = len(code.encode("utf-8", "surrogatepass"))
             if state.size + size > self.limits.journal:
