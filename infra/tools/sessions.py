@@ -19,7 +19,7 @@ from infra.tools.replicas import Failed, Pool, Replica, pause
 from schemas.config import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 
-_TRIES = 3
+_TRIES = 5
 """A call that failed so often in servers' hands is what breaks them; more tries would end other sessions' copies too."""
 
 

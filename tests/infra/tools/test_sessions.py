@@ -119,10 +119,10 @@ async def test_a_tool_that_is_broken_or_kills_its_server_is_down_and_its_neighbo
         session, neighbour = tools.session(), tools.session()
         assert await texts(neighbour, ADD) == ["1"]
         with pytest.raises(
-            ToolDown, match=r"^boom: failed 3 times \(.*ZeroDivisionError: by design.*\); check the server"
+            ToolDown, match=r"^boom: failed 5 times \(.*ZeroDivisionError: by design.*\); check the server"
         ):
             await session.call(call("boom"))
-        with pytest.raises(ToolDown, match=r"^die: failed 3 times \(.*Connection closed"):
+        with pytest.raises(ToolDown, match=r"^die: failed 5 times \(.*Connection closed"):
             await session.call(call("die"))
         assert await texts(neighbour, ADD) == ["2"] and session.journal == ()
 
