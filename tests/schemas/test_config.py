@@ -78,7 +78,7 @@ def test_no_number_is_without_an_end(field: str) -> None:
 )
 def test_a_tool_server_is_reached_in_one_way(given: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
-        ToolServer.model_validate(given)
+        ToolServer.model_validate({"name": "mine", **given})
 
 
 def test_one_try_of_a_call_fits_into_the_whole() -> None:

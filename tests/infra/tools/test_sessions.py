@@ -235,8 +235,8 @@ server.run()
 
 
 async def test_a_server_of_somebody_else_gives_its_tools_and_only_those_that_say_they_read_are_repeated() -> None:
-    theirs = ToolServer(command=(sys.executable, "-c", THEIRS))
-    async with McpTools(ToolOptions(servers={"theirs": theirs})) as tools:
+    theirs = ToolServer(name="theirs", command=(sys.executable, "-c", THEIRS))
+    async with McpTools(ToolOptions(servers=(theirs,))) as tools:
         assert {name: spec.effect for name, spec in tools.specs.items()} == {"look": Effect.READ, "act": Effect.OUTSIDE}
         session = tools.session()
         assert await session.call(call("look", at="x")) == ToolResult("seen x")
