@@ -13,13 +13,13 @@ from bench.slow import text_of
 from infra.settings import ASSETS
 from infra.tools.base import Tools
 from pipeline.families.hard_search.oracle import Move, Script
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import TurnFormat, load_format
 from rl.rollout import rollout
 from rl.scripted import ScriptedSampler
 from rl.tooling import open_tools
 from schemas.answer import EntityAnswer
-from schemas.config import ToolOptions, ToolServer
+from schemas.episode import Limits, ToolOptions, ToolServer
 from schemas.query import Query
 from schemas.task import Lineage, Task
 from schemas.trajectory import StopReason, ToolCall, Trajectory

@@ -13,13 +13,13 @@ from pipeline.families.base import Miss
 from pipeline.families.hard_search import HardSearch
 from pipeline.families.hard_search.explore import Explorer
 from pipeline.grading import Verdict, grade
-from rl.context import ContextOptions
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import TurnFormat, load_format
 from rl.rollout import rollout
 from rl.scripted import ScriptedSampler
 from rl.tooling import open_tools
-from schemas.config import HardSearchConfig, ToolOptions
+from schemas.config import HardSearchConfig
+from schemas.episode import ContextOptions, Limits, ToolOptions
 from schemas.query import Query, named
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory

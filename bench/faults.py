@@ -18,12 +18,12 @@ from infra.tools.base import Tools
 from pipeline.corpora import World, load_world
 from pipeline.families.hard_search.oracle import Move, Script
 from pipeline.sampling import NOBODYS_FAILURE
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import TurnFormat, load_format
 from rl.rollout import rollout
 from rl.scripted import ScriptedSampler
 from rl.tooling import local_tools, open_tools
-from schemas.config import ToolOptions
+from schemas.episode import Limits, ToolOptions
 from schemas.trajectory import ToolCall, Trajectory
 
 EPISODES, TURNS = 200, 24
@@ -143,7 +143,7 @@ def our_servers() -> tuple[list[psutil.Process], list[psutil.Process]]:
         with contextlib.suppress(psutil.Error):
             command = child.cmdline()
             if command[1:3] == ["-m", "infra.tools"]:
-                (code if "python" in command else pages).append(child)
+                (code if '"python"' in command[3] else pages).append(child)
     for servers in (pages, code):
         servers.sort(key=psutil.Process.create_time)
     return pages, code

@@ -23,7 +23,8 @@ from pipeline.filters import FUNNEL
 from pipeline.runs import Origin, Run
 from pipeline.sampling import together
 from pipeline.solver import Solver
-from schemas.config import CurateConfig, Served, ToolOptions
+from schemas.config import CurateConfig, Served
+from schemas.episode import Limits, ToolOptions
 from schemas.task import Family
 
 log = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class OpenSolver(Protocol):
         *,
         journal: Journal,
         world: World | None,
+        limits: Limits | None,
         tools: ToolOptions,
         concurrency: int,
     ) -> AbstractAsyncContextManager[Solver]: ...
@@ -213,6 +215,7 @@ class Here:
                 ARMS[config.family][stage],
                 journal=journal,
                 world=self._world,
+                limits=config.limits,
                 tools=config.tools,
                 concurrency=config.concurrency,
             ) as solver:

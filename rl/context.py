@@ -9,13 +9,12 @@ used last stay as they were in half of the room, others cut to their first words
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from infra.tools.base import Effect, ToolResult, ToolSpec
 from rl.formats import TurnFormat
-from schemas.base import Options, Record
+from schemas.base import Record
+from schemas.episode import ContextOptions
 from schemas.trajectory import ToolCall
 
 Ids = tuple[int, ...]
@@ -45,19 +44,6 @@ REQUEST = (
     "found it, what is still open, and what you will do next. Everything else but the question will be dropped."
 )
 HELD_BACK = "held back until you have written your summary"
-
-
-class ContextOptions(Options):
-    """How a context is kept inside its window."""
-
-    mode: Literal["off", "drop", "summarise"] = "off"
-    """`off` ends the episode where the window does; `drop` drops documents; `summarise` first asks the policy for its notes."""
-    keep: float = Field(default=0.6, gt=0, lt=1)
-    """Share of the window that may be full after a rewrite."""
-    memory: float = Field(default=0.15, gt=0, lt=0.5)
-    """Share of the window for plan, notes and sources, and for a summary while it is written."""
-    short: int = Field(default=30, ge=1)
-    """Words that are left of a document when it is cut."""
 
 
 class Entry(Record):

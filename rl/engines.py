@@ -13,7 +13,8 @@ from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.solver import Solver
 from rl.solvers import Arm, open_endpoint, solver_for
-from schemas.config import Served, ToolOptions
+from schemas.config import Served
+from schemas.episode import Limits, ToolOptions
 
 
 class Engines:
@@ -66,6 +67,7 @@ class Engines:
         *,
         journal: Journal,
         world: World | None,
+        limits: Limits | None,
         tools: ToolOptions,
         concurrency: int,
     ) -> AsyncIterator[Solver]:
@@ -78,6 +80,7 @@ class Engines:
             settings=self._settings,
             journal=journal,
             world=world,
+            limits=limits,
             tools=tools,
             concurrency=concurrency,
         ) as solver:

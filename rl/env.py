@@ -8,13 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pydantic import Field, model_validator
-
 from infra.tools.base import Effect, ToolDown, ToolResult, Tools, ToolSession, ToolSpec
-from rl.context import MEMORY_TOOLS, Context, ContextOptions, ContextState, Ids
+from rl.context import MEMORY_TOOLS, Context, ContextState, Ids
 from rl.formats import TurnFormat
 from rl.tokens import Answer, FormatError, FormatKind, ToolCalls
-from schemas.base import Options, Record
+from schemas.base import Record
+from schemas.episode import Limits
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, ToolCall
@@ -26,32 +25,6 @@ _SAYS_NOTHING = frozenset({FormatKind.NO_ACTION, FormatKind.EMPTY_ANSWER})
 
 class EnvError(TouchstoneError):
     """An environment used against its contract."""
-
-
-class Limits(Options):
-    """What one episode may spend."""
-
-    max_turns: int = Field(default=12, ge=1)
-    """Turns; the last one can only answer, its calls are not made."""
-    max_tokens: int = Field(default=128, ge=1)
-    """Tokens a turn may sample. A turn that is cut ends the episode: `max_tokens`, or `context_overflow` if the window cut it."""
-    context: int = Field(default=2048, ge=1)
-    """Tokens of the window: of the whole episode, what is shown included, where nothing is dropped."""
-    management: ContextOptions = ContextOptions()
-    shown_errors: int = Field(default=1, ge=0)
-    """Format errors the policy is told about and may recover from; the next one ends the episode. 0 ends it at the first."""
-    repeats: int = Field(default=3, ge=1)
-    """Turns in a row that may make the very same calls; one more ends the episode with `loop`."""
-
-    @model_validator(mode="after")
-    def _room_for_a_turn(self) -> "Limits":
-        kept = int((self.management.keep + self.management.memory) * self.context)
-        if self.management.mode != "off" and kept + self.max_tokens > self.context:
-            raise ValueError(
-                f"max_tokens={self.max_tokens}: a window of {self.context} is too small for it beside what is kept; "
-                "raise context, or lower max_tokens or management.keep"
-            )
-        return self
 
 
 @dataclass(frozen=True, slots=True)

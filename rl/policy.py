@@ -1,20 +1,22 @@
 """A policy as its model folder describes it: how it writes, what it may spend, which names it knows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
 from pipeline.corpora.world import World
-from rl.env import Limits
 from rl.formats import TurnFormat, load_format
 from schemas.answer import EntityAnswer
+from schemas.episode import ContextOptions, Limits
 from schemas.errors import TouchstoneError
 from schemas.query import Query, named
 from schemas.task import Task
 
 BUILD_FILE = "build.json"
+UNBUILT = Limits(max_turns=100, max_tokens=1024, context=16_384, management=ContextOptions(mode="drop"))
+"""What a model may spend whose folder does not say what it was built for; a smaller window of its server goes first."""
 
 
 class PolicyError(TouchstoneError):
@@ -26,14 +28,14 @@ class Policy:
     """`covers` are the page titles its vocabulary holds; `None` for a model that can spell any name."""
 
     format: TurnFormat
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits = UNBUILT
     covers: frozenset[str] | None = None
 
     @classmethod
-    def load(cls, folder: Path) -> "Policy":
+    def load(cls, folder: Path, limits: Limits | None = None) -> "Policy":
         """Read `tokenizer.json` and, where the folder has one, `build.json`: the limits it was trained with, and its names.
 
-        Raises `TokenizerError` or `PolicyError`.
+        `limits`, where given, take their place. Raises `TokenizerError` or `PolicyError`.
         """
         path = folder / BUILD_FILE
         try:
@@ -42,7 +44,7 @@ class Policy:
             raise PolicyError(
                 f"{path}: is not what a build writes ({error.errors()[0]['msg']}); build again"
             ) from error
-        return cls(load_format(folder), built.config.limits, built.covers)
+        return cls(load_format(folder), limits or built.config.limits, built.covers)
 
     def unknown_name(self, task: Task, world: World) -> str | None:
         """The first name it does not know among the answer and the entities the question names; `None` if it knows all."""
@@ -57,7 +59,7 @@ class Policy:
 
 
 class _Config(BaseModel):
-    limits: Limits = Limits()
+    limits: Limits = UNBUILT
 
 
 class _Build(BaseModel):

@@ -1,7 +1,6 @@
 """One attempt at one task, by a model or by the oracle: `touchstone solve`."""
 
 import asyncio
-from dataclasses import replace
 
 from pydantic import Field
 
@@ -10,8 +9,7 @@ from infra.endpoint import Endpoint
 from infra.models import resolve
 from infra.settings import ASSETS, Settings
 from pipeline.corpora.world import World
-from rl.context import ContextOptions
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import load_format
 from rl.policy import Policy
 from rl.rollout import Watch, rollout, unwatched
@@ -19,7 +17,8 @@ from rl.scripted import oracle
 from rl.solvers import AgentSolver, open_endpoint
 from rl.tooling import open_tools
 from schemas.base import Options
-from schemas.config import Served, ToolOptions
+from schemas.config import Served
+from schemas.episode import ContextOptions, Limits, ToolOptions
 from schemas.task import Task
 from schemas.trajectory import Trajectory, Turn
 
@@ -82,8 +81,7 @@ async def _sample(
     settings: Settings,
     watch: Watch,
 ) -> Trajectory:
-    policy = Policy.load(resolve(served.model, settings.cache).path)
-    policy = replace(policy, limits=options.limits or policy.limits)
+    policy = Policy.load(resolve(served.model, settings.cache).path, options.limits)
     async with (
         ModelClient(endpoint, None, concurrency=1) as client,
         open_tools(world, options.tools, task.tools) as opened,

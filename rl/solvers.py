@@ -23,7 +23,8 @@ from rl.policy import Policy
 from rl.prompts import CHATS, Chat
 from rl.rollout import ServedSampler, Watch, rollout, unwatched
 from rl.tooling import Opened, open_tools
-from schemas.config import Served, ToolOptions
+from schemas.config import Served
+from schemas.episode import Limits, ToolOptions
 from schemas.errors import TouchstoneError
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
@@ -166,6 +167,7 @@ async def solver_for(
     settings: Settings,
     journal: Journal | None,
     world: World | None = None,
+    limits: Limits | None = None,
     tools: ToolOptions | None = None,
     concurrency: int = 128,
 ) -> AsyncIterator[Solver]:
@@ -183,6 +185,6 @@ async def solver_for(
             raise SolverError(
                 f"{endpoint.url}: the arm `tools` needs token ids, which only vllm servers return; serve the model with vllm"
             )
-        policy = Policy.load(resolve(served.model, settings.cache).path)
+        policy = Policy.load(resolve(served.model, settings.cache).path, limits)
         async with open_tools(world, tools or ToolOptions(), TOOLS) as opened:
             yield AgentSolver(client, world, policy, opened, temperature=served.temperature)

@@ -1,5 +1,6 @@
 """The tools of episodes, for as long as a block runs: ours in server processes of their own, a user's servers beside them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from infra.tools.serve import ServeOptions, own_server
 from infra.tools.sessions import McpTools
 from pipeline.corpora import store
 from pipeline.corpora.world import World
-from schemas.config import ToolOptions
+from schemas.episode import ToolOptions
 from schemas.errors import TouchstoneError
 
 _SERVERS = {"pages": ("search", "browser"), "python": ("python",)}
@@ -42,9 +43,10 @@ async def open_tools(world: World | None, options: ToolOptions, names: Iterable[
         if reads and pages is None:
             if world is None:
                 raise NoPages(f"tools {sorted(ours)}: read pages, and the task has no world; name some in tools.pages")
-            pages = str(stack.enter_context(store.folder_of(world)))
+            pages = str(await asyncio.to_thread(stack.enter_context, store.folder_of(world)))
+        said = options.model_dump(include={"hosts", "deny", "isolation", "code_seconds", "code_memory"})
         commands = {
-            server: own_server(ServeOptions(served, pages, options.hosts, options.deny, options.isolation))
+            server: own_server(ServeOptions(tools=served, pages=pages, **said))
             for server, toolsets in _SERVERS.items()
             if (served := tuple(toolset for toolset in toolsets if toolset in ours))
         }

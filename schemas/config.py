@@ -1,10 +1,11 @@
 """The one config tree of curation. Frozen, checked once, every field read somewhere."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
 from schemas.base import Options
+from schemas.episode import Limits, ToolOptions
 from schemas.task import Family
 
 
@@ -77,57 +78,6 @@ MEMORY = Served(model="memory", temperature=0.5)
 """What a small model knows by heart. At temperature 1 it rambles, and would look as if it knew nothing."""
 
 
-class ToolServer(Options):
-    """A server of the Model Context Protocol: the addresses of equal replicas, or a command that is started here."""
-
-    name: str = Field(min_length=1)
-    """For messages."""
-    urls: tuple[str, ...] = ()
-    """Streamable HTTP, such as `http://127.0.0.1:8000/mcp`. A session that loses one replica goes on in another."""
-    command: tuple[str, ...] = ()
-    """A program that speaks the protocol on its standard streams, and its arguments."""
-    replicas: int = Field(default=1, ge=1, le=256)
-    """How many times `command` is started."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> "ToolServer":
-        if bool(self.urls) == bool(self.command):
-            given = "both" if self.urls else "neither"
-            raise ValueError(f"urls and command: {given} given; a tool server has the one or the other")
-        if self.urls and self.replicas != 1:
-            raise ValueError(f"replicas={self.replicas}: is for command; replicas at addresses are listed in urls")
-        return self
-
-
-class ToolOptions(Options):
-    """Where an episode's tools run, and how long a call may take."""
-
-    servers: tuple[ToolServer, ...] = ()
-    """Servers besides our own; every task is offered their tools. A tool that does not say it only reads is never called twice."""
-    replicas: int = Field(default=1, ge=1, le=256)
-    """Processes of our own server."""
-    call_seconds: float = Field(default=60.0, gt=0, le=86400)
-    """One try of a call. A tool's own time limits must lie below it."""
-    total_seconds: float = Field(default=180.0, gt=0, le=86400)
-    """A call with every try, restart and replay; then the tool is down and the episode ends."""
-    pages: str | None = None
-    """Where search and browser look instead of in the task's world: a folder of HTML, a `.zim` file, or `http` for the web."""
-    hosts: tuple[str, ...] = ()
-    """Hosts that `http` may reach though their addresses are private."""
-    deny: tuple[str, ...] = ()
-    """Pages that do not exist for a policy: ids or URLs, with `*` at the end for all that begin so, or `sha256:...` of a text."""
-    isolation: Literal["bubblewrap", "none"] = "bubblewrap"
-    """What keeps a policy's code apart from this machine. `none` runs it unprotected, as the user who starts this."""
-    heartbeat_seconds: float = Field(default=10.0, gt=0, le=3600)
-    """A server that gives no sign of life for so long is given up, and restarted where it is ours."""
-
-    @model_validator(mode="after")
-    def _a_try_fits(self) -> "ToolOptions":
-        if self.call_seconds > self.total_seconds:
-            raise ValueError(f"call_seconds={self.call_seconds:g} is above total_seconds={self.total_seconds:g}")
-        return self
-
-
 _READ_BY: dict[str, Family] = {
     "hard_search": "hard_search",
     "world": "hard_search",
@@ -158,8 +108,10 @@ class CurateConfig(Options):
     solver: Served | None = None
     """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
     closed_book: Served = MEMORY
+    limits: Limits | None = None
+    """What an attempt with tools may spend; absent, what the solver's model folder says."""
     tools: ToolOptions = ToolOptions()
-    """Where the tools of the Pass@N solver run."""
+    """Where the tools of such an attempt run."""
     test_share: float = Field(default=0.1, ge=0, lt=1)
     """Share of kept tasks that go to the `test` split."""
     concurrency: int = Field(default=128, ge=1, le=4096)

@@ -36,5 +36,7 @@ def tools(
         if pages is None and {"search", "browser"} & set(named):
             loaded = load_world(world, Settings.from_env().cache)
             pages = str(stack.enter_context(store.folder_of(loaded)))
-        options = ServeOptions(named, pages, tuple(host or ()), tuple(deny or ()), isolation)
+        options = ServeOptions(
+            tools=named, pages=pages, hosts=tuple(host or ()), deny=tuple(deny or ()), isolation=isolation
+        )
         asyncio.run(serve(options, http=not stdio))

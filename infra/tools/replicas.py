@@ -28,7 +28,7 @@ from infra import guard
 from infra.endpoint import behind_proxy
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
 from infra.tools.server import BEGUN, DOWN, EFFECT, END, LOST, SESSION, SOURCES
-from schemas.config import ToolOptions
+from schemas.episode import ToolOptions
 from schemas.errors import TouchstoneError
 from schemas.trajectory import ToolCall
 

@@ -7,19 +7,20 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 
 import uvicorn
 from mcp.server.stdio import stdio_server
 
 from infra.pages.place import open_pages
-from infra.sandbox import Isolation, Sandbox
+from infra.sandbox import Isolation, Limits, Sandbox
+from infra.sandbox.limits import MIB
 from infra.tools.base import Toolset
 from infra.tools.browser import BrowserTools
 from infra.tools.pages import toolsets_for
 from infra.tools.python import PythonTools
 from infra.tools.search import SearchTools
 from infra.tools.server import mcp_server
+from schemas.base import Options
 from schemas.errors import TouchstoneError
 
 _GRACE_S = 2
@@ -30,11 +31,10 @@ class ServeError(TouchstoneError):
     """A server of tools that cannot be started as asked."""
 
 
-@dataclass(frozen=True)
-class ServeOptions:
+class ServeOptions(Options):
     """Which tools are served, over what."""
 
-    tools: tuple[str, ...]
+    tools: tuple[str, ...] = ("search", "browser", "python")
     """Names of toolsets."""
     pages: str | None = None
     """Where search and browser find pages, as `open_pages` takes it; `None` where neither is served."""
@@ -42,8 +42,12 @@ class ServeOptions:
     """Hosts that `http` pages may come from though their addresses are private."""
     deny: tuple[str, ...] = ()
     """Pages that do not exist for a policy, as `Deny` takes them."""
-    isolation: str = "bubblewrap"
-    """What keeps a policy's code apart from this machine, as `Isolation` has it."""
+    isolation: Isolation = Isolation.BUBBLEWRAP
+    """What keeps a policy's code apart from this machine."""
+    code_seconds: float = Limits().seconds
+    """Time of one call of `python`."""
+    code_memory: int = Limits().memory // MIB
+    """Memory of one session of `python`, in MiB."""
 
 
 @asynccontextmanager
@@ -60,7 +64,9 @@ async def open_toolsets(options: ServeOptions) -> AsyncIterator[list[Toolset]]:
             for reader in served:
                 stack.push_async_callback(reader.close)
         if "python" in options.tools:
-            served.append(PythonTools(await stack.enter_async_context(Sandbox(Isolation(options.isolation)))))
+            limits = Limits(seconds=options.code_seconds, memory=options.code_memory * MIB)
+            sandbox = await stack.enter_async_context(Sandbox(options.isolation, limits))
+            served.append(PythonTools(sandbox))
         yield served
 
 
@@ -74,11 +80,7 @@ def _readers(wanted: Sequence[str], place: str, options: ServeOptions) -> list[T
 
 def own_server(options: ServeOptions) -> list[str]:
     """The command that serves them on standard streams, for `McpTools`."""
-    command = [sys.executable, "-m", "infra.tools", "--tools", ",".join(options.tools)]
-    command += [] if options.pages is None else ["--pages", options.pages]
-    command += [] if options.isolation == Isolation.BUBBLEWRAP else ["--isolation", options.isolation]
-    command += [f"--host={host}" for host in options.hosts]
-    return [*command, *(f"--deny={entry}" for entry in options.deny)]
+    return [sys.executable, "-m", "infra.tools", options.model_dump_json(exclude_defaults=True)]
 
 
 async def serve(options: ServeOptions, *, http: bool) -> None:

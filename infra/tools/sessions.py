@@ -16,7 +16,7 @@ from types import TracebackType
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSession, ToolSpec
 from infra.tools.local import ToolClash
 from infra.tools.replicas import Failed, Pool, Replica, pause
-from schemas.config import ToolOptions, ToolServer
+from schemas.episode import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 
 _TRIES = 5

@@ -21,7 +21,6 @@ from pipeline.corpora.atlas import CORE_TYPES
 from pipeline.corpora.pages import say_band
 from pipeline.families.hard_search.grammar import FRAMES
 from pipeline.families.hard_search.oracle import Flaw, plain
-from rl.env import Limits
 from rl.formats import load_format
 from rl.formats.ours import CONTROL_TOKENS
 from rl.starter.data import drills, episodes, first_turn, hard_tasks, lookups
@@ -31,6 +30,7 @@ from rl.starter.sft import Episode, SftConfig, Trainer, batches, with_echoes
 from rl.starter.tokenizer import SCAFFOLD, build_tokenizer
 from schemas.base import Options
 from schemas.config import HardSearchConfig
+from schemas.episode import Limits
 from schemas.task import Task
 from schemas.world import Entity
 

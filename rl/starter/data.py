@@ -15,7 +15,7 @@ from pipeline.families.hard_search import HardSearch
 from pipeline.families.hard_search.grammar import FRAMES, question
 from pipeline.families.hard_search.oracle import Flaw, Oracle, Script
 from pipeline.grading.grader import RIGHT, grade
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import TurnFormat
 from rl.scripted import step
 from rl.starter.sft import Episode
@@ -23,6 +23,7 @@ from rl.tokens import ToolCalls
 from rl.tooling import local_tools
 from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
+from schemas.episode import Limits
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Lineage, Task
 from schemas.trajectory import ToolCall

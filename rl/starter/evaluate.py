@@ -10,9 +10,10 @@ from transformers import LlamaForCausalLM
 
 from pipeline.corpora.world import World
 from pipeline.grading.grader import RIGHT, grade
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.formats import TurnFormat
 from rl.tooling import local_tools
+from schemas.episode import Limits
 from schemas.task import Task
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from infra.journal import Journal, call_key
 from schemas.answer import canonical_answer
-from schemas.config import CurateConfig, HardSearchConfig, SequentialTest, Served, ToolOptions
+from schemas.config import CurateConfig, HardSearchConfig, SequentialTest, Served
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn
 
@@ -64,9 +64,7 @@ def coins(log: Path, *, closed_book: float = 0.0, solver: float = 0.5, seconds: 
     """An `OpenSolver`. `log` also counts how often a solver was opened, in lines that start with `open`."""
 
     @asynccontextmanager
-    async def open_solver(
-        served: Served, arm: str, *, journal: Journal, world: object, tools: ToolOptions, concurrency: int
-    ) -> AsyncIterator[CoinModel]:
+    async def open_solver(served: Served, arm: str, *, journal: Journal, **more: object) -> AsyncIterator[CoinModel]:
         with log.open("a") as file:
             file.write(f"open {arm}\n")
         right = closed_book if arm in ("closed_book", "no_reasoning") else solver

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from infra.tools.base import ToolResult
-from rl.context import HELD_BACK, REQUEST, Context, ContextOptions
+from rl.context import HELD_BACK, REQUEST, Context
+from schemas.episode import ContextOptions
 from schemas.trajectory import ToolCall
 from tests.rl.tiny import FORMAT, sampled
 

@@ -8,9 +8,9 @@ from pydantic import JsonValue, ValidationError
 
 from infra.tools.base import Effect, ToolResult, ToolSpec
 from infra.tools.local import LocalTools
-from rl.context import ContextOptions
-from rl.env import Env, EnvError, Limits, Observation, Snapshot
+from rl.env import Env, EnvError, Observation, Snapshot
 from schemas.answer import EntityAnswer
+from schemas.episode import ContextOptions, Limits
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Lineage, Task
 from schemas.trajectory import StopReason

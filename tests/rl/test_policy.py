@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from rl.env import Limits
 from rl.policy import Policy, PolicyError
+from schemas.episode import Limits
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Task
 from tests.rl.test_env import task

@@ -8,9 +8,10 @@ from infra.client import ModelClient
 from infra.endpoint import EngineDied
 from infra.journal import Journal
 from pipeline.solver import SolverDown
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.rollout import ServedSampler, rollout, turn_seed
 from rl.tooling import local_tools
+from schemas.episode import Limits
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.servers import HangingPolicy, ScriptedPolicy, served
 from tests.rl.test_env import ANSWER, BROKEN, CUT, task

@@ -9,9 +9,10 @@ from transformers import LlamaForCausalLM
 from infra.client import ModelClient
 from infra.endpoint import Endpoint
 from infra.models import LocalModel
-from rl.env import Env, Limits
+from rl.env import Env
 from rl.rollout import ServedSampler, rollout
 from rl.tooling import local_tools
+from schemas.episode import Limits
 from schemas.trajectory import StopReason, Trajectory
 from tests.rl.test_env import task
 from tests.rl.tiny import FORMAT, rendered

@@ -5,12 +5,11 @@ from pathlib import Path
 import pytest
 
 from infra.settings import Settings
-from rl.context import ContextOptions
-from rl.env import Limits
 from rl.scripted import NoScript
 from rl.solve import SolveOptions, solve
 from schemas.answer import EntityAnswer
 from schemas.config import MathConfig, Served
+from schemas.episode import ContextOptions, Limits
 from schemas.query import Band, Clue, Query
 from schemas.task import Task
 from schemas.trajectory import StopReason, Trajectory, Turn

@@ -7,9 +7,10 @@ import pytest
 
 from infra.tools.base import ToolDown
 from infra.tools.local import ToolClash
-from rl.env import Env
+from rl.env import Env, Snapshot
+from rl.tokens import ToolCalls
 from rl.tooling import NoPages, local_tools, open_tools
-from schemas.config import ToolOptions, ToolServer
+from schemas.episode import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 from tests.rl.test_env import task
 from tests.rl.tiny import FORMAT, sampled
@@ -42,6 +43,26 @@ async def test_only_the_servers_that_a_task_needs_are_started() -> None:
         await session.close()
     async with open_tools(None, ToolOptions(), ()) as opened:
         assert opened.tools.specs == {}
+
+
+async def test_an_episode_is_restored_in_other_servers_with_its_tools_state() -> None:
+    def python(code: str) -> tuple[int, ...]:
+        return FORMAT.turn(ToolCalls((ToolCall(name="python", arguments={"code": code}),)))
+
+    async with open_tools(None, ToolOptions(), ("python",)) as opened:
+        before = Env(opened.tools, FORMAT)
+        before.reset(task("python"))
+        await before.step(python("x = 40"))
+        stored = before.snapshot().model_dump_json()
+        await before.close()
+    async with open_tools(None, ToolOptions(code_seconds=1, code_memory=256), ("python",)) as opened:
+        after = Env(opened.tools, FORMAT)
+        after.restore(task("python"), Snapshot.model_validate_json(stored))
+        assert (await after.step(python("x + 2"))).text == "42\n"
+        assert "took longer than the 1 s" in ((await after.step(python("while True: pass"))).text or "")
+        assert "memory_limit" in ((await after.step(python("y = bytearray(400 << 20)"))).text or "")
+        assert (await after.step(python("x + 3"))).text == "43\n"
+        await after.close()
 
 
 async def test_a_user_s_tools_are_offered_beside_those_of_the_task(tmp_path: Path) -> None:

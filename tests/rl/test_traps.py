@@ -12,7 +12,7 @@ from rl.env import Env
 from rl.rollout import rollout
 from rl.scripted import ScriptedSampler
 from rl.tooling import Opened, open_tools
-from schemas.config import ToolOptions, ToolServer
+from schemas.episode import ToolOptions, ToolServer
 from schemas.trajectory import StopReason, ToolCall, Trajectory
 from tests.rl.test_env import RecordingTool, task
 from tests.rl.tiny import FORMAT

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from schemas.config import CurateConfig, HardSearchConfig, Served, ToolOptions, ToolServer, describe_errors
+from schemas.config import CurateConfig, HardSearchConfig, Served, describe_errors
+from schemas.episode import ToolOptions, ToolServer
 from schemas.task import FAMILIES
 
 

@@ -16,7 +16,7 @@ import pytest
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSession
 from infra.tools.local import ToolClash
 from infra.tools.sessions import McpTools
-from schemas.config import ToolOptions, ToolServer
+from schemas.episode import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 from tests.infra.servers import DribblingServer, down, running
 from tests.infra.tools.starting import COMMAND, http_server, port_of

@@ -6,12 +6,12 @@ from collections import Counter
 import numpy as np
 
 from pipeline.families.hard_search.oracle import GIVEN_UP
-from rl.env import Limits
 from rl.formats import TurnFormat
 from rl.starter.data import draw_flaw, drills, episodes, first_turn, hard_tasks, lookups
 from rl.starter.sft import Episode
 from schemas.answer import EntityAnswer
 from schemas.config import HardSearchConfig
+from schemas.episode import Limits
 from schemas.task import Task
 from tests.worlds import toy_world
 

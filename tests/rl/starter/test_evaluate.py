@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from rl.env import Limits
 from rl.formats import TurnFormat
 from rl.starter.evaluate import pass_at_1, sample_turns
 from rl.starter.model import ModelConfig, new_model
+from schemas.episode import Limits
 from schemas.task import Task
 from tests.worlds import toy_world
 
