@@ -253,6 +253,6 @@ def test_stop_reasons_are_all_sorted() -> None:
     """A new stop reason must be put somewhere: nobody's failure, truncated, or the solver's."""
     from pipeline.sampling import NOBODYS_FAILURE, TRUNCATED
 
-    own = {StopReason.ANSWERED, StopReason.NO_ANSWER, StopReason.MAX_TURNS, StopReason.FORMAT}
+    own = {StopReason.ANSWERED, StopReason.NO_ANSWER, StopReason.MAX_TURNS, StopReason.FORMAT, StopReason.LOOP}
     assert NOBODYS_FAILURE | TRUNCATED | own == set(StopReason)
     assert Resources().triviality == SequentialTest()

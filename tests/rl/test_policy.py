@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from rl.policy import Policy, PolicyError
+from rl.policy import UNBUILT, Policy, PolicyError
 from schemas.episode import Limits
 from schemas.query import Clue, EntityRef, Query
 from schemas.task import Task
@@ -51,7 +51,8 @@ def test_a_folder_says_what_its_policy_was_built_with(tmp_path: Path) -> None:
     policy = Policy.load(folder)
     assert (policy.covers, policy.limits) == (frozenset({"Niger"}), Limits(max_tokens=64))
     (folder / "build.json").unlink()
-    assert (Policy.load(folder).covers, Policy.load(folder).limits) == (None, Limits())
+    assert (Policy.load(folder).covers, Policy.load(folder).limits) == (None, UNBUILT)
+    assert Policy.load(folder, Limits(max_turns=3)).limits == Limits(max_turns=3)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"covers": 3}', '{"config": {"limits": {"max_turns": 0}}}'])

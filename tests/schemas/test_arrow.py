@@ -141,7 +141,7 @@ def test_a_nested_value_off_the_schema_is_named_with_its_place():
 
 def test_a_table_with_other_columns_is_not_read():
     other = CERTIFICATES.table([CERTIFICATE]).drop_columns(["detail"])
-    with pytest.raises(SchemaError, match="column detail: has nothing, schema version 1 has string"):
+    with pytest.raises(SchemaError, match="column detail: has nothing, schema version 2 has string"):
         CERTIFICATES.unpack(other)
     wide = CERTIFICATES.table([CERTIFICATE]).append_column("more", pa.array([1]))
     with pytest.raises(SchemaError, match="column more: has int64"):

@@ -15,9 +15,11 @@ from pipeline.grading.grader import RIGHT, grade
 from rl.policy import Policy
 from rl.solvers import AgentSolver
 from rl.starter.build import BuildConfig
-from rl.starter.data import hard_tasks
+from rl.starter.data import TOOLS, hard_tasks
 from rl.starter.model import weights_hash
+from rl.tooling import open_tools
 from schemas.config import HardSearchConfig
+from schemas.episode import ToolOptions
 from schemas.task import Task
 from tests.worlds import atlas
 
@@ -63,8 +65,8 @@ async def test_served_it_solves_more_than_a_tenth_of_held_out_tasks(tmp_path_fac
     model = resolve("starter", Settings.from_env().cache)
     right = 0
     with serve(model, cache=tmp_path_factory.mktemp("serving"), options=EngineOptions(threads=1)) as endpoint:
-        async with ModelClient(endpoint, None) as client:
-            solver = AgentSolver(client, world, Policy.load(model.path))
+        async with ModelClient(endpoint, None) as client, open_tools(world, ToolOptions(), TOOLS) as opened:
+            solver = AgentSolver(client, world, Policy.load(model.path), opened)
 
             async def attempt(task: Task) -> bool:
                 answer = (await solver(task, 0)).answer
