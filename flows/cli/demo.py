@@ -56,6 +56,7 @@ def demo(
     out.print(
         f"\nnext:\n"
         f"  touchstone show <task id>            a task with every certificate\n"
+        f"  touchstone solve <task id> --watch   an attempt at it, turn by turn (hard search)\n"
         f"  touchstone replay <task id>          the task made again from its lineage\n"
         f"  touchstone curate hard_search --candidates 500 --seed 1\n"
         f"  make up                              then: prefect deployment run curate/hard-search --watch\n"
