@@ -28,7 +28,7 @@ async def curate(config: CurateConfig, origin: str = "deployment") -> str:
     """
     store = Store(SETTINGS.store)
     with Engines(SETTINGS, config.concurrency) as engines:
-        await asyncio.to_thread(engines.attach, config.models)
+        await asyncio.to_thread(engines.attach, config.models, config.tools)
         run = await pipeline.curate(
             config,
             world=await asyncio.to_thread(pipeline.corpus, config, SETTINGS.cache),

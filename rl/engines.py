@@ -13,6 +13,7 @@ from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.solver import Solver
 from rl.solvers import Arm, open_endpoint, solver_for
+from rl.tooling import try_servers
 from schemas.config import Served
 from schemas.episode import Limits, ToolOptions
 
@@ -44,11 +45,15 @@ class Engines:
             thread.join()
         self._stack.close()
 
-    def attach(self, models: Iterable[Served]) -> None:
-        """Find out about servers that somebody else runs before anything is asked of them. Raises `ModelError`."""
+    def attach(self, models: Iterable[Served], tools: ToolOptions) -> None:
+        """Find out about what a user configured before any work is done. Raises `ModelError`, `ToolDown` or `ToolClash`.
+
+        Not for use on an event loop.
+        """
         for served in models:
             if served.url is not None:
                 self.endpoint(served)
+        asyncio.run(try_servers(tools))
 
     def start(self, models: Iterable[Served]) -> None:
         """Start their servers in the background. What goes wrong is told to who asks for the endpoint."""

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pipeline.corpora.world import World
 from rl.formats import TurnFormat, load_format
 from schemas.answer import EntityAnswer
+from schemas.config import describe_errors
 from schemas.episode import ContextOptions, Limits
 from schemas.errors import TouchstoneError
 from schemas.query import Query, named
@@ -35,7 +36,7 @@ class Policy:
     def load(cls, folder: Path, limits: Limits | None = None) -> "Policy":
         """Read `tokenizer.json` and, where the folder has one, `build.json`: the limits it was trained with, and its names.
 
-        `limits`, where given, take their place. Raises `TokenizerError` or `PolicyError`.
+        What `limits` sets goes first. Raises `TokenizerError` or `PolicyError`.
         """
         path = folder / BUILD_FILE
         try:
@@ -44,7 +45,7 @@ class Policy:
             raise PolicyError(
                 f"{path}: is not what a build writes ({error.errors()[0]['msg']}); build again"
             ) from error
-        return cls(load_format(folder), limits or built.config.limits, built.covers)
+        return cls(load_format(folder), within(built.config.limits, limits), built.covers)
 
     def unknown_name(self, task: Task, world: World) -> str | None:
         """The first name it does not know among the answer and the entities the question names; `None` if it knows all."""
@@ -56,6 +57,14 @@ class Policy:
             if title not in self.covers:
                 return title
         return None
+
+
+def within(built: Limits, given: Limits | None) -> Limits:
+    """The limits that a policy was built with, but for what was given. Raises `PolicyError` where the two do not go together."""
+    try:
+        return built if given is None else given.over(built)
+    except ValidationError as error:
+        raise PolicyError(f"limits: {describe_errors(error)}") from error
 
 
 class _Config(BaseModel):

@@ -104,7 +104,8 @@ async def play(env: Env, sampler: Sampler, seed: int, turns: list[Turn], watch: 
         watch(turns[-1])
         if seen.done:
             return seen
-    return Observation(stop=StopReason.CONTEXT_OVERFLOW)
+    error = "" if turns else "the question alone fills the window; raise limits.context"
+    return Observation(stop=StopReason.CONTEXT_OVERFLOW, error=error)
 
 
 async def _turn(env: Env, sampler: Sampler, seed: int, turns: list[Turn]) -> Observation:

@@ -11,7 +11,7 @@ from infra.settings import ASSETS, Settings
 from pipeline.corpora.world import World
 from rl.env import Env
 from rl.formats import load_format
-from rl.policy import Policy
+from rl.policy import Policy, within
 from rl.rollout import Watch, rollout, unwatched
 from rl.scripted import oracle
 from rl.solvers import AgentSolver, open_endpoint
@@ -35,7 +35,7 @@ class SolveOptions(Options):
     seconds: float = Field(default=3600, gt=0)
     """Time of the whole attempt."""
     limits: Limits | None = None
-    """What it may spend; absent, what the policy was built with."""
+    """What it may spend; what is not set here is what the policy was built with."""
     tools: ToolOptions = ToolOptions()
 
 
@@ -60,7 +60,7 @@ def solve(
 
 async def _follow(task: Task, options: SolveOptions, world: World | None, watch: Watch) -> Trajectory:
     async with open_tools(world, options.tools, task.tools) as opened:
-        env = Env(opened.tools, load_format(ASSETS / "starter"), options.limits or ROOMY, opened.extra)
+        env = Env(opened.tools, load_format(ASSETS / "starter"), within(ROOMY, options.limits), opened.extra)
         sampler = oracle(task, world, env, options.seed)
 
         def both(turn: Turn) -> None:

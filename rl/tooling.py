@@ -6,6 +6,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from infra.pages.corpus import Corpus
+from infra.pages.place import WEB
 from infra.tools.base import Tools
 from infra.tools.local import LocalTools
 from infra.tools.pages import toolsets_for
@@ -36,7 +37,7 @@ class Opened:
 @asynccontextmanager
 async def open_tools(world: World | None, options: ToolOptions, names: Iterable[str]) -> AsyncIterator[Opened]:
     """Serve those of our tools that `names` are among, over the world's pages. Raises `ToolDown`, `ToolClash` or `NoPages`."""
-    ours = _toolsets_of(names)
+    ours = _toolsets_of(names) - ({"search"} if options.pages == WEB else set())
     reads = bool(ours & {"search", "browser"})
     with ExitStack() as stack:
         pages = options.pages
@@ -53,6 +54,13 @@ async def open_tools(world: World | None, options: ToolOptions, names: Iterable[
         async with McpTools(options, commands) as tools:
             known = {name for sets in _TOOLSETS.values() for name in sets}
             yield Opened(tools, tuple(sorted(set(tools.specs) - known)))
+
+
+async def try_servers(options: ToolOptions) -> None:
+    """Connect to a user's servers once. Raises `ToolDown` or `ToolClash`."""
+    if options.servers:
+        async with McpTools(options):
+            pass
 
 
 def local_tools(world: World) -> LocalTools:

@@ -109,7 +109,7 @@ class CurateConfig(Options):
     """Pass@N solver; absent, `starter` for hard search and `memory` for math."""
     closed_book: Served = MEMORY
     limits: Limits | None = None
-    """What an attempt with tools may spend; absent, what the solver's model folder says."""
+    """What an attempt with tools may spend; what is not set here is what the solver's model folder says."""
     tools: ToolOptions = ToolOptions()
     """Where the tools of such an attempt run."""
     test_share: float = Field(default=0.1, ge=0, lt=1)

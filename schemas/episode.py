@@ -35,8 +35,17 @@ class Limits(Options):
     repeats: int = Field(default=3, ge=1)
     """Turns in a row that may make the very same calls; one more ends the episode with `loop`."""
 
+    def over(self, built: "Limits") -> "Limits":
+        """These limits where they were set, and those of `built` where not."""
+        mine, management = self.model_dump(exclude_unset=True), self.management.model_dump(exclude_unset=True)
+        whole = built.model_dump() | mine
+        whole["management"] = built.management.model_dump() | management
+        return Limits.model_validate(whole)
+
     @model_validator(mode="after")
     def _room_for_a_turn(self) -> "Limits":
+        if not {"max_tokens", "context", "management"} <= self.model_fields_set:
+            return self  # what is not said here is said elsewhere, see `over`
         kept = int((self.management.keep + self.management.memory) * self.context)
         if self.management.mode != "off" and kept + self.max_tokens > self.context:
             raise ValueError(

@@ -11,6 +11,7 @@ from flows.cli.render import funnel_table, summary
 from infra.settings import Settings, location
 from infra.store import Store
 from pipeline import curate as pipeline
+from pipeline.curate import ABOUT_A_WORLD
 from rl.engines import Engines
 from schemas.config import CurateConfig
 
@@ -51,5 +52,10 @@ def curate(
         draw(funnel_table(family, release.manifest.funnel[family]))
         out.print(f"{'published' if published.new else 'published before:'} {release.version}  {release.url}")
         out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")')
+        if (row := next(release.rows(family), None)) is not None:
+            where = "" if out_dir is None else f" --release {out_dir}"
+            out.print(f"look at one:  touchstone show {row.task.task_id}{where}")
+            if family in ABOUT_A_WORLD:
+                out.print(f"watch it:     touchstone solve {row.task.task_id}{where} --watch")
 
     emit(summary(release), as_json, render)

@@ -22,7 +22,7 @@ def run_here(
     report: Callable[[str, int, int], None],
 ) -> Run:
     """The run of `config`, finished; not yet published."""
-    engines.attach(config.models)
+    engines.attach(config.models, config.tools)
     world = pipeline.corpus(config, settings.cache)
     work = pipeline.Here(world, engines.solver, report, engines.start)
     return asyncio.run(pipeline.curate(config, world=world, runs=runs, store=store, work=work, progress=report))

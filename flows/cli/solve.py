@@ -14,7 +14,7 @@ from pipeline.curate import corpus
 from pipeline.grading import grade
 from pipeline.sampling import NOBODYS_FAILURE
 from rl.rollout import unwatched
-from rl.solve import SolveOptions
+from rl.solve import ORACLE, SolveOptions
 from rl.solve import solve as attempt
 from schemas.answer import canonical_answer
 from schemas.config import Served
@@ -28,6 +28,7 @@ def solve(
     url: Annotated[str | None, typer.Option(help="Where the model is served already: http://host:8000/v1.")] = None,
     seed: Annotated[int | None, typer.Option(help="Equal seeds make equal attempts (0).")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show every turn as it happens.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="With --watch: every line whole.")] = False,
     release: Where = "latest",
     config: Annotated[Path | None, typer.Option(help="JSON file of further `SolveOptions` settings.")] = None,
     as_json: Json = False,
@@ -43,9 +44,11 @@ def solve(
     opened = open_release(release)
     task = opened.find(task_id).task
     world = corpus(replays.config_of(task, opened), settings.cache)
-    log = TurnLog(err if as_json else out)
+    log = TurnLog(err if as_json else out, full=full)
     if watch:
-        log.begin(task)
+        log.begin(task, options.tools.servers)
+    if policy != ORACLE and url is None:
+        err.print(f"{policy}: starting its server, half a minute or more", style="dim")
     done = attempt(
         task,
         Served(model=policy, url=url),

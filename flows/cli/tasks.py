@@ -64,11 +64,26 @@ def grade_cases(
     wrong = [case for case, found in graded if case.verdict not in (None, found.verdict)]
 
     def row(case: Case, found: Grade) -> tuple[str, ...]:
-        return canonical_answer(case.answer_spec), case.text, found.verdict, case.verdict or "", found.reason
+        return (
+            _one_line(canonical_answer(case.answer_spec)),
+            _one_line(case.text),
+            found.verdict,
+            case.verdict or "",
+            found.reason,
+        )
 
-    value = [{"text": case.text, "verdict": found.verdict, "reason": found.reason} for case, found in graded]
+    value = [
+        {"line": number, "text": case.text, "verdict": found.verdict, "reason": found.reason, "expected": case.verdict}
+        for number, (case, found) in enumerate(graded, 1)
+    ]
     columns = ("gold", "text", "verdict", "expected", "reason")
     emit(value, as_json, lambda: draw(table(str(cases), columns, [row(c, f) for c, f in graded])))
     if wrong:
         err.print(f"{len(wrong)} of {len(graded)} verdicts are not the expected ones")
         raise typer.Exit(1)
+
+
+def _one_line(text: str, most: int = 60) -> str:
+    """The first line of an answer, which may be a whole program."""
+    first = text.strip().split("\n")[0]
+    return first if first == text.strip() and len(first) <= most else f"{first[:most]}…"

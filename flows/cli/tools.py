@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from infra.pages.place import WEB
 from infra.sandbox import Isolation
 from infra.settings import Settings
 from infra.tools.serve import ServeOptions, serve
@@ -17,7 +18,9 @@ def tools(
     pages: Annotated[
         str | None, typer.Option(help="Instead of a world: a folder of HTML, a .zim file, or `http` for the web.")
     ] = None,
-    only: Annotated[str, typer.Option(help="Toolsets, separated by commas.")] = "search,browser,python",
+    only: Annotated[
+        str | None, typer.Option(help="Toolsets, separated by commas; all, but for search over `http`.")
+    ] = None,
     host: Annotated[list[str] | None, typer.Option(help="A private host that `http` may reach.")] = None,
     deny: Annotated[list[str] | None, typer.Option(help="A page that is not to be found: id, URL, sha256:...")] = None,
     isolation: Annotated[
@@ -31,7 +34,7 @@ def tools(
 
     Example: `touchstone tools --only search,python`
     """
-    named = tuple(only.split(","))
+    named = tuple((only or ("browser,python" if pages == WEB else "search,browser,python")).split(","))
     with ExitStack() as stack:
         if pages is None and {"search", "browser"} & set(named):
             loaded = load_world(world, Settings.from_env().cache)

@@ -1,5 +1,6 @@
 """Pages in memory, searchable: those of a world, of a folder or of an archive."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +31,10 @@ class Corpus:
         self._by_title: dict[str, Document] = {}
         for document in self.documents.values():
             self._by_title.setdefault(shown_name(document.title), document)
+        folded = [shown_name(document.title).casefold() for document in self.documents.values()]
+        self._by_folded = dict(zip(folded, self.documents.values(), strict=True))
+        for title in (title for title, times in Counter(folded).items() if times > 1):
+            del self._by_folded[title]  # two pages, of which neither is meant for sure
         self._labels = labels
         self._aliases = aliases or {}
         if index is not None:
@@ -43,6 +48,8 @@ class Corpus:
         document = self.documents.get(name) or self._by_title.get(shown_name(name))
         if document is None and name in self._aliases:
             document = self.documents.get(self._aliases[name])
+        if document is None:
+            document = self._by_folded.get(shown_name(name).casefold())
         return None if document is None else self._page(document)
 
     async def close(self) -> None:

@@ -8,6 +8,9 @@ from infra.pages.corpus import is_world, read_world
 from infra.pages.local import read_folder, read_zim
 from infra.pages.web import WebPages
 
+WEB = "http"
+"""The place that is the web: it can be browsed, not searched."""
+
 
 def open_pages(place: str, hosts: Sequence[str] = ()) -> Pages:
     """The pages at a user's `place`: the folder of a stored world, a folder of HTML, a `.zim` file, or the word `http` for the web.
@@ -15,7 +18,7 @@ def open_pages(place: str, hosts: Sequence[str] = ()) -> Pages:
     `hosts` are those that `http` may reach though their addresses are private. Blocks: HTML is read at about 20 pages a second
     a core. Raises `PageError`.
     """
-    if place == "http":
+    if place == WEB:
         return WebPages(hosts)
     if hosts:
         raise PageError(f"hosts={','.join(hosts)}: are for `http`, and the pages are at {place}; leave them out")

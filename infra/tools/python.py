@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import JsonValue
 
 from infra.sandbox import Closed, JournalFull, NoIsolation, Outcome, Sandbox, SessionLost, cut
+from infra.sandbox.limits import MIB
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
 
 SHOWN = 2_000
@@ -24,10 +25,10 @@ _SPEC = ToolSpec(
     effect=Effect.SESSION,
 )
 _REASONS = {
-    Outcome.TIMEOUT: "took longer than the {0.seconds:g} s that a call has",
-    Outcome.MEMORY_LIMIT: "needed more memory than the {0.memory} bytes that a session has",
-    Outcome.PROCESS_LIMIT: "started more processes or threads than the {0.processes} that a session may have",
-    Outcome.OUTPUT_LIMIT: "wrote more than the {0.written} bytes that a call may write",
+    Outcome.TIMEOUT: "took longer than the {seconds:g} s that a call has",
+    Outcome.MEMORY_LIMIT: "needed more memory than the {memory} MiB that a session has",
+    Outcome.PROCESS_LIMIT: "started more processes or threads than the {processes} that a session may have",
+    Outcome.OUTPUT_LIMIT: "wrote more than the {written} MiB that a call may write",
     Outcome.CRASHED: "ended the interpreter",
 }
 
@@ -53,7 +54,13 @@ class PythonTools:
         shown = cut(ran.output, SHOWN)
         if ran.outcome.kept:
             return ToolResult(shown)
-        reason = _REASONS[ran.outcome].format(self._sandbox.limits)
+        limits = self._sandbox.limits
+        reason = _REASONS[ran.outcome].format(
+            seconds=limits.seconds,
+            memory=limits.memory // MIB,
+            processes=limits.processes,
+            written=limits.written // MIB,
+        )
         return ToolResult(f"{ran.outcome}: the code {reason}; nothing it did was kept\n{shown}".rstrip(), error=True)
 
     async def end(self, session: str) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -177,6 +178,8 @@ class Replica:
                     trust_env=behind_proxy(self._address),
                 )
                 transport = streamable_http_client(self._address, http_client=await stack.enter_async_context(http))
+            elif shutil.which(self._address[0]) is None:
+                raise FileNotFoundError(f"{self._address[0]}: no such program")
             else:
                 guarded = ["-I", guard.__file__, "--of", str(os.getpid()), *self._address]
                 server = StdioServerParameters(command=sys.executable, args=guarded, env=dict(os.environ))

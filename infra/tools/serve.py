@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import metadata
 
 import uvicorn
 from mcp.server.stdio import stdio_server
@@ -20,10 +21,11 @@ from infra.tools.pages import toolsets_for
 from infra.tools.python import PythonTools
 from infra.tools.search import SearchTools
 from infra.tools.server import mcp_server
-from schemas.base import Options
+from schemas.base import Options, content_hash
 from schemas.errors import TouchstoneError
 
 _GRACE_S = 2
+VERSION = metadata.version("touchstone-rl")
 _READERS: dict[str, type[Toolset]] = {"search": SearchTools, "browser": BrowserTools}
 
 
@@ -86,7 +88,8 @@ def own_server(options: ServeOptions) -> list[str]:
 async def serve(options: ServeOptions, *, http: bool) -> None:
     """Open the toolsets that `options` name and serve them. Raises what `open_toolsets` does."""
     async with open_toolsets(options) as sets:
-        await (serve_http if http else serve_stdio)(sets, serves=str(options.pages))
+        # Of the place only a hash: it says that a server of other pages is another one, and nothing of this machine.
+        await (serve_http if http else serve_stdio)(sets, serves=f"{VERSION}+{content_hash(options.pages, 8)}")
 
 
 async def serve_http(sets: Sequence[Toolset], serves: str = "", port: int = 0) -> None:
