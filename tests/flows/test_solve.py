@@ -82,11 +82,15 @@ def test_what_a_model_or_a_page_wrote_is_shown_as_text() -> None:
         segment=1,
     )
     log.turn(turn)
+    log.turn(turn.model_copy(update={"text": "<answer>42</answer><|end|>", "tool_calls": (), "observation": None}))
     log.turn(turn.model_copy(update={"tool_calls": (), "fault": "invalid_json", "observation": "error: invalid json"}))
     text = console.export_text()
     assert "[bold]What[/bold] is it?" in text
     assert "look [link=x]here[/link]" in text
     assert 'search(queries=["[red]x[/red]"])' in text
-    assert "context written anew, 1,234 tokens" in text and text.count("written anew") == 1
+    assert "context written anew: 1,234 tokens" in text and text.count("written anew") == 1
     assert "line 3" in text and "line 4" not in text and "... 2 lines more" in text
-    assert "no step: invalid json" in text
+    assert "no step: invalid json" in text and "     42\n" in text
+    whole = Console(width=60, record=True)
+    TurnLog(whole, full=True).turn(turn)
+    assert whole.export_text().count("word") == 6 * 30

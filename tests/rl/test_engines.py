@@ -6,8 +6,10 @@ import pytest
 
 from infra.endpoint import ServerDown
 from infra.settings import Settings
+from infra.tools.base import ToolDown
 from rl.engines import Engines
 from schemas.config import Served
+from schemas.episode import ToolOptions, ToolServer
 from tests.infra.servers import ModelServer, down, running
 
 
@@ -58,10 +60,12 @@ def test_what_went_wrong_ahead_of_time_is_told_to_who_asks(tmp_path: Path) -> No
 def test_only_servers_that_somebody_else_runs_are_found_out_about_beforehand(tmp_path: Path) -> None:
     server = CountingServer()
     with running(server) as url, Engines(settings(tmp_path)) as engines:
-        engines.attach([Served(model="memory"), Served(model="echo", url=url)])
+        engines.attach([Served(model="memory"), Served(model="echo", url=url)], ToolOptions())
         assert server.attached == 1
     with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ServerDown, match=url):
-        engines.attach([Served(model="echo", url=url)])
+        engines.attach([Served(model="echo", url=url)], ToolOptions())
+    with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ToolDown, match=url):
+        engines.attach([], ToolOptions(servers=(ToolServer(name="mine", urls=(url,)),)))
 
 
 def test_a_server_that_is_down_is_named(tmp_path: Path) -> None:

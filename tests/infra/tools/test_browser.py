@@ -64,12 +64,13 @@ async def test_a_page_opens_by_id_and_by_exact_title(toy: Session) -> None:
     assert by_id == await toy("open", "Niger") == await toy("open", "Niger", section=1.0)
     assert by_id.text.startswith("Niger, section 1 of 1: ") and "The capital of Niger is Niamey." in by_id.text
     assert "\n" not in by_id.text and by_id.sources == ("Niger",)
+    assert await toy("open", "nIGER") == by_id
 
 
 @pytest.mark.parametrize(
     ("name", "section", "reply"),
     [
-        ("niger", 1, "error: no page niger"),
+        ("Nigeriaa", 1, "error: no page Nigeriaa"),
         ("", 1, "error: no page "),
         ("Niger", 0, "error: no section 0 of 1"),
         ("Niger", 2, "error: no section 2 of 1"),
