@@ -138,7 +138,7 @@ async def test_plain_text_is_shown_as_it_is(site: tuple[SiteServer, str]) -> Non
 @pytest.mark.parametrize("port", [0, 65536, 99999, 10**9])
 async def test_a_port_that_is_none_is_no_page(port: int) -> None:
     pages = WebPages(["localhost"])
-    with pytest.raises(PageError, match="ports go from 1 to 65535|is no address"):
+    with pytest.raises(PageError, match=r"ports go from 1 to 65535|is no address"):
         await pages.find(f"http://localhost:{port}/")
     await pages.close()
 
