@@ -293,6 +293,7 @@ def test_every_tool_declares_a_closed_schema_that_a_validator_accepts(toy: Sessi
     for spec in toy.tools.specs:
         Draft202012Validator.check_schema(spec.schema)
         assert spec.schema["additionalProperties"] is False
+        assert all(argument["description"] for argument in spec.schema["properties"].values())
 
 
 class UnreadablePages:
