@@ -69,8 +69,8 @@ async def test_a_page_opens_by_id_and_by_exact_title(toy: Session) -> None:
 @pytest.mark.parametrize(
     ("name", "section", "reply"),
     [
-        ("niger", 1, "error: no page niger"),
         ("", 1, "error: no page "),
+        ("nigeer", 1, "error: no page nigeer"),
         ("Niger", 0, "error: no section 0 of 1"),
         ("Niger", 2, "error: no section 2 of 1"),
         ("Niger", 10**30, f"error: no section {10**30} of 1"),
