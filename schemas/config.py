@@ -164,7 +164,11 @@ def describe_errors(error: ValidationError, separator: str = "\n", most: int = 5
     return separator.join(lines)
 
 
-_REASONS = {"extra_forbidden": "is no known key; correct it or leave it out"}
+_REASONS = {
+    "extra_forbidden": "is no known key; correct it or leave it out",
+    "model_type": "must be an object of settings",
+    "model_attributes_type": "must be an object of settings",
+}
 
 
 def _shortened(value: object, most: int = 80) -> str:

@@ -79,6 +79,8 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8-sig"), object_pairs_hook=unique_keys)
         canonical_json(value).encode()  # refuses NaN and half a surrogate pair, which Python's reader lets through
+    except FileNotFoundError as error:
+        raise TouchstoneError(f"{path}: no such file; correct its name") from error
     except (OSError, ValueError, RecursionError) as error:
         raise TouchstoneError(f"{path}: cannot be read as JSON ({error}); correct the file or its name") from error
     if not isinstance(value, dict):

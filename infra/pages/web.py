@@ -22,7 +22,10 @@ REDIRECTS = 5
 KEPT = 256
 """Pages kept, so that the sections of one are of one reading of it."""
 _TYPES = ("text/html", "application/xhtml+xml", "text/plain")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_IPV4_INSIDE = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("::/96")
+"""NAT64's, and what `::127.0.0.1` is in: the last 32 bits are an address of IPv4."""
+_IPV4_ANYWHERE = ipaddress.ip_network("64:ff9b:1::/48")
+"""NAT64's for a site's own use, which says itself where in it the address of IPv4 stands."""
 
 
 class WebPages:
@@ -53,7 +56,9 @@ class WebPages:
                 html = await self._fetch(_address(name))
         except TimeoutError:
             raise PageError(f"{name}: no answer in {self._seconds:g} s; try another page") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
+        except PageError:
+            raise
+        except Exception as error:  # httpx lets through whatever a transport raises, groups of errors too
             raise PageError(f"{name}: {error or type(error).__name__}; try another page") from error
         if html is None:
             return None
@@ -128,6 +133,8 @@ def _address(text: str) -> httpx.URL:
         raise PageError(f"{text}: is no address; {error}") from error
     if url.scheme not in ("http", "https") or not url.host or url.userinfo:
         raise PageError(f"{text}: only http and https addresses without a name and password are opened")
+    if url.port is not None and not 0 < url.port < 2**16:
+        raise PageError(f"{text}: no port {url.port}; ports go from 1 to 65535")
     return url
 
 
@@ -138,9 +145,10 @@ def _charset(parameters: str) -> str:
 
 def _is_public(ip: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = (
-            ip.ipv4_mapped or ip.sixtofour or (ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else None)
-        )
+        last = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        inner = ip.ipv4_mapped or ip.sixtofour or (last if any(ip in network for network in _IPV4_INSIDE) else None)
         if inner is not None:
             return _is_public(inner)
+        if ip in _IPV4_ANYWHERE:
+            return False
     return ip.is_global and not ip.is_multicast

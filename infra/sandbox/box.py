@@ -37,12 +37,16 @@ _uids: set[int] = set()
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`value` is the JSON text of a result, where one was asked for; `plain` is false where it was no plain data."""
+    """`value` is the JSON text of a result, where one was asked for; `plain` is false where it was no plain data.
+
+    `fault` is why the code could not be called: `syntax_error` or `no_function`.
+    """
 
     outcome: Outcome
     output: str = ""
     value: str | None = None
     plain: bool = True
+    fault: str = ""
 
 
 class Malformed(Exception):
@@ -144,7 +148,7 @@ class Box:
             self._pause(True)
         else:
             await self._gone
-        return Answer(outcome, self._written.decode(errors="replace"), answer.value, answer.plain)
+        return Answer(outcome, self._written.decode(errors="replace"), answer.value, answer.plain, answer.fault)
 
     def _pause(self, pause: bool) -> None:
         """Between calls nothing runs: threads that the code left behind take no time from others."""
@@ -186,6 +190,8 @@ class Box:
             status, value = frame["status"], frame.get("value")
             if status == "not_plain":
                 return Answer(Outcome.OK, plain=False)
+            if status in ("syntax_error", "no_function"):
+                return Answer(Outcome.ERROR, fault=status)
             return Answer(Outcome(status), value=value if isinstance(value, str) else None)
         except (OSError, EOFError, Malformed, KeyError, ValueError):
             return Answer(Outcome.CRASHED)

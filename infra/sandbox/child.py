@@ -158,8 +158,15 @@ class Session:
         self.module.__name__ = "candidate"
         sys.modules["candidate"] = self.module
         self.cells["<candidate>"] = code
-        exec(compile(code, "<candidate>", "exec", dont_inherit=True), self.module.__dict__)  # noqa: S102
-        value = self.module.__dict__[entry](*arguments)
+        try:
+            compiled = compile(code, "<candidate>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError):  # the latter of what is no text: half a surrogate pair
+            return {"status": "syntax_error"}
+        exec(compiled, self.module.__dict__)  # noqa: S102
+        function = self.module.__dict__.get(entry)
+        if not callable(function):
+            return {"status": "no_function"}
+        value = function(*arguments)
         try:
             if is_plain(value):
                 text = json.dumps(value)

@@ -26,10 +26,12 @@ ERROR_CHARS = 1000
 """Of an error, which may repeat what was asked for."""
 
 
-def _schema(required: Mapping[str, str], **optional: str) -> Schema:
+def _schema(optional: Schema | None = None, /, **required: str) -> Schema:
+    """Of arguments that are texts, each with what it is, and of others."""
+    texts = {name: {"type": "string", "description": told} for name, told in required.items()}
     return {
         "type": "object",
-        "properties": {name: {"type": type} for name, type in {**required, **optional}.items()},
+        "properties": {**texts, **(optional or {})},
         "required": list(required),
         "additionalProperties": False,
     }
@@ -41,22 +43,25 @@ SPECS = (
     ToolSpec(
         "open",
         "A section of a page, by id, address or exact title; the first if none is given. It becomes the current page.",
-        _schema({"id": "string"}, section="integer"),
+        _schema(
+            {"section": {"type": "integer", "description": "its number, from 1; 1 if not given"}},
+            id="id, address or exact title of a page",
+        ),
         Effect.SESSION,
     ),
     ToolSpec(
         "find",
         "Sentences of the current page that hold a text, with their sections. Case and accents do not matter.",
-        _schema({"text": "string"}),
+        _schema(text="words that stand on the page, in their order"),
         Effect.SESSION,
     ),
     ToolSpec(
         "follow",
         "The page that a link of the current page leads to, by the link's label or target.",
-        _schema({"link": "string"}),
+        _schema(link="label or target of a link, as shown"),
         Effect.SESSION,
     ),
-    ToolSpec("back", "The page before the current one.", _schema({}), Effect.SESSION),
+    ToolSpec("back", "The page before the current one.", _schema(), Effect.SESSION),
 )
 
 

@@ -23,7 +23,13 @@ SEARCH = ToolSpec(
     {
         "type": "object",
         "properties": {
-            "queries": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MOST_QUERIES},
+            "queries": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "maxItems": MOST_QUERIES,
+                "description": "what to look for, each in words of its own",
+            },
             "k": {
                 "type": "integer",
                 "minimum": 1,

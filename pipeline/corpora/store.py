@@ -31,10 +31,13 @@ class WorldError(TouchstoneError):
 
 
 def save(world: World, path: Path, recipe: Mapping[str, str]) -> None:
-    """Store the world at `path`; `recipe` says what it was made of. Keeps a complete world that is there already."""
+    """Store the world at `path`; `recipe` says what it was made of. Keeps a complete world that is there already.
+
+    Raises `WorldError` where it cannot be written.
+    """
     stage = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    stage.mkdir(parents=True)
     try:
+        stage.mkdir(parents=True)
         for name, table in _tables(world).items():
             table.write_parquet(stage / f"{name}.parquet")
         SearchIndex.build(world.documents.values(), stage / "index")
@@ -46,6 +49,8 @@ def save(world: World, path: Path, recipe: Mapping[str, str]) -> None:
         except OSError:
             if header(path) is None:
                 raise
+    except (OSError, pl.exceptions.PolarsError, ValueError) as error:  # the search index says ValueError of a full disk
+        raise WorldError(f"{path}: cannot be written: {error}; make room there or name another place") from error
     finally:
         shutil.rmtree(stage, ignore_errors=True)
 

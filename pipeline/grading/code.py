@@ -23,35 +23,44 @@ from schemas.errors import TouchstoneError
 SECONDS = 10.0
 """For one case, by the clock."""
 CLOSENESS = 1e-9
-"""Relative, between numbers of which one is a float: sums in another order differ in the last digits."""
+"""Where a float is expected, relative to it: sums in another order differ in the last digits."""
+NEAR_ZERO = 1e-12
+"""Absolute, where 0.0 is expected, to which nothing is near by the relative one."""
 SIZE = 4
 """Texts that are judged at once."""
 LONGEST = 200_000
 """Characters of code that are run."""
 
-_BLOCK = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^[ \t]*(`{3,})[\w+-]*[ \t]*\r?\n(.*?)^[ \t]*\1`*[ \t]*\r?$", re.MULTILINE | re.DOTALL)
+# Of a text without one, so that an answer in words is told from code that is mistyped.
+_STATEMENT = re.compile(r"^[ \t]*(def|async def|class|import) |=|```", re.MULTILINE)
 
 
 def candidate(text: str) -> str:
-    """The last fenced block of the text that is closed; else all of it."""
+    """The last fenced block of the text that is closed, by as many backticks as opened it or more; else all of it."""
     blocks = _BLOCK.findall(text)
-    return blocks[-1] if blocks else text
+    return blocks[-1][1] if blocks else text
 
 
 def same(value: Any, expected: Any) -> bool:
-    """Whether two values read from JSON are equal. A truth value is no number; 2 and 2.0 are the same, and so are two NaN."""
+    """Whether two values read from JSON are equal. A truth value is no number; 2.0 is the integer 2, and NaN is NaN.
+
+    Only a float that is expected may be missed, by `CLOSENESS`: an integer is exact.
+    """
     if isinstance(value, bool) or isinstance(expected, bool):
         return value is expected
     if isinstance(value, list) and isinstance(expected, list):
         return len(value) == len(expected) and all(map(same, value, expected))
     if isinstance(value, dict) and isinstance(expected, dict):
         return value.keys() == expected.keys() and all(same(value[key], expected[key]) for key in value)
-    if isinstance(value, int | float) and isinstance(expected, int | float) and float in (type(value), type(expected)):
+    if isinstance(value, int | float) and isinstance(expected, float):
         try:
-            return math.isclose(value, expected, rel_tol=CLOSENESS) or (value != value and expected != expected)
+            near = math.isclose(value, expected, rel_tol=CLOSENESS, abs_tol=0.0 if expected else NEAR_ZERO)
+            return near or (value != value and expected != expected)
         except OverflowError:  # an integer beyond every float
             return False
-    return type(value) is type(expected) and bool(value == expected)
+    kinds = type(value), type(expected)
+    return (kinds[0] is kinds[1] or kinds == (float, int)) and bool(value == expected)
 
 
 class Code:
@@ -73,7 +82,7 @@ class Code:
         """Why the code of the text is wrong; empty where every case is right. Raises `Undecided` where it cannot be run."""
         code = candidate(text)
         if not code.strip():
-            return "no_answer"
+            return "no_code"
         if len(code) > LONGEST:
             raise Undecided("too_long")
         with self._free:
@@ -119,8 +128,10 @@ async def _failing(sandbox: Sandbox, spec: CodeAnswer, code: str) -> str:
     right = 0
     async with contextlib.aclosing(run_cases(sandbox, code, spec.entry, arguments, SECONDS)) as answers:
         async for answer in answers:
+            if answer.fault == "syntax_error" and not _STATEMENT.search(code):
+                return "no_code"
             if answer.outcome is not Outcome.OK:
-                return str(answer.outcome)
+                return answer.fault or str(answer.outcome)
             if not answer.plain:
                 return "not_plain"
             if answer.value is None or not same(_read(answer.value), json.loads(spec.cases[right][1])):

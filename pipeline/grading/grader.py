@@ -26,7 +26,7 @@ from schemas.answer import (
 )
 from schemas.base import Record
 
-VERSION = "3"
+VERSION = "4"
 
 _CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
 _NAMED_FUNCTION = re.compile(

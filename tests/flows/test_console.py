@@ -10,8 +10,9 @@ import pytest
 import typer
 
 from flows.cli import app
-from flows.cli.console import INTERRUPTED, draw, emit, run
+from flows.cli.console import INTERRUPTED, draw, emit, read_json, run
 from flows.cli.render import table
+from schemas.errors import TouchstoneError
 
 
 def ended(command: typer.Typer) -> int | str | None:
@@ -46,6 +47,14 @@ def test_an_error_of_the_machine_is_one_line(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == (
         "error: [Errno 2] No such file or directory: '/nowhere/at/all'; correct that, then run the same command again\n"
     )
+
+
+def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(TouchstoneError) as raised:
+        read_json(tmp_path / "none.json")
+    assert str(raised.value) == f"{tmp_path}/none.json: no such file; correct its name"
+    with pytest.raises(TouchstoneError, match="cannot be read as JSON"):
+        read_json(tmp_path)
 
 
 def test_a_result_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -280,6 +280,37 @@ def test_deny_takes_ids_addresses_prefixes_and_hashes_and_refuses_the_rest() -> 
             Deny([entry])
 
 
+@pytest.mark.parametrize(
+    "spelled",
+    ["http://h/secret", "https://h/secret", "HTTP://H/secret", "http://h/s%65cret", "http://h/secret#a", "http://h/secret?",
+     "http://h/secret?#a", "http://h/secret?x=1", "http://h/./secret", "http://h/a/../secret", "http://h/a/%2E%2e/secret",
+     "http://h//secret", "http://h/secret/", "http://h/secret//", "http://h/%2e/secret", "http://h/secret%20",
+     "http://h/secret;", "http://h/secret%3b/", "http://h/secret ", "http://h:80/secret", "https://h:443/secret",
+     "http://h:080/secret", "http://h./secret", "http://h/secret/.", "http://h/secret%00"],
+)  # fmt: skip
+def test_no_spelling_of_a_denied_address_is_let_through(spelled: str) -> None:
+    assert Deny(["http://h/secret"]).name(spelled)
+    assert Deny(["https://H:443/a/..//secret/?"]).name(spelled)
+    assert Deny(["h/secret"]).name(spelled)
+    assert Deny(["http://h/sec*"]).name(spelled)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["http://h/", "http://h/secrets", "http://h/Secret", "http://h:8080/secret", "http://h.org/secret", "http://h/a/secret",
+     "http://h/%252e/secret", "http://h/secret/more", "secret", "http://[h", "http://h:x/secret"],
+)  # fmt: skip
+def test_another_address_is_not_denied(other: str) -> None:
+    assert not Deny(["http://h/secret"]).name(other)
+
+
+def test_an_entry_with_a_query_denies_that_query_alone_and_a_prefix_ends_where_it_says() -> None:
+    deny = Deny(["http://h/q?id=1", "http://h/set/*", "http://h/.*"])
+    assert deny.name("https://H/q/?id=%31") and not deny.name("http://h/q?id=2") and not deny.name("http://h/q")
+    assert deny.name("http://h/set") and deny.name("http://h//set/%31?x") and not deny.name("http://h/sets")
+    assert deny.name("http://h/.hidden") and not deny.name("http://h.org/")
+
+
 @given(st.text(st.characters(exclude_categories=())))
 def test_shown_text_loses_control_characters_and_nothing_else(text: str) -> None:
     out = shown(text)

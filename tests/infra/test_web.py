@@ -54,7 +54,8 @@ async def test_a_page_of_the_web_is_found_by_address_with_absolute_links(site: t
     "address",
     ["http://127.0.0.1:{port}/index.html", "http://localhost:{port}/", "http://[::1]:{port}/", "http://0.0.0.0:{port}/",
      "http://2130706433:{port}/", "http://0x7f.1:{port}/", "http://[::ffff:127.0.0.1]:{port}/", "http://169.254.169.254/",
-     "http://10.0.0.1/", "http://[fe80::1]/", "http://[64:ff9b::7f00:1]/"],
+     "http://10.0.0.1/", "http://[fe80::1]/", "http://[64:ff9b::7f00:1]/", "http://[64:ff9b:1::7f00:1]/",
+     "http://[::127.0.0.1]:{port}/", "http://[::a00:1]/"],
 )  # fmt: skip
 async def test_private_addresses_are_not_asked(address: str, site: tuple[SiteServer, str]) -> None:
     server, base = site
@@ -134,6 +135,25 @@ async def test_plain_text_is_shown_as_it_is(site: tuple[SiteServer, str]) -> Non
     await pages.close()
 
 
+@pytest.mark.parametrize("port", [0, 65536, 99999, 10**9])
+async def test_a_port_that_is_none_is_no_page(port: int) -> None:
+    pages = WebPages(["localhost"])
+    with pytest.raises(PageError, match=r"ports go from 1 to 65535|is no address"):
+        await pages.find(f"http://localhost:{port}/")
+    await pages.close()
+
+
+async def test_whatever_a_connection_raises_is_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> httpx.Response:
+        raise ExceptionGroup("multiple connection attempts failed", [OverflowError("port must be 0-65535")])
+
+    pages = WebPages(["localhost"])
+    monkeypatch.setattr(pages._client, "send", broken)
+    with pytest.raises(PageError, match="try another page"):
+        await pages.find("http://localhost/")
+    await pages.close()
+
+
 @given(st.text(st.characters(exclude_categories=()), max_size=40))
 def test_any_text_is_an_address_or_a_page_error(text: str) -> None:
     for prefix in ("http://", "http://a/", "https://[", ""):
@@ -146,4 +166,7 @@ def test_only_addresses_of_the_open_internet_are_public() -> None:
         "127.0.0.1 10.1.1.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 0.0.0.0 ::1 fe80::1 fc00::1 2002:7f00:1::"
     )
     assert not any(_is_public(ipaddress.ip_address(ip)) for ip in (*private.split(), "224.0.0.1", "::ffff:10.0.0.1"))
-    assert all(_is_public(ipaddress.ip_address(ip)) for ip in ("8.8.8.8", "2606:4700::1111"))
+    inside = "64:ff9b::7f00:1 64:ff9b:1::7f00:1 64:ff9b:1:7f00:0:100:808:808 ::127.0.0.1 ::ffff:127.0.0.1 ::"
+    assert not any(_is_public(ipaddress.ip_address(ip)) for ip in inside.split())
+    public = "8.8.8.8 2606:4700::1111 ::ffff:8.8.8.8 64:ff9b::808:808 ::8.8.8.8 2002:808:808::"
+    assert all(_is_public(ipaddress.ip_address(ip)) for ip in public.split())

@@ -53,6 +53,11 @@ def test_an_unknown_key_is_answered_with_the_known_ones(given: dict[str, object]
     assert len(HardSearchConfig.model_fields) == 4 and len(Served.model_fields) == 3
 
 
+def test_a_value_where_settings_belong_is_told_so() -> None:
+    said = "limits.management='drop': must be an object of settings"
+    assert refusal(family="math", limits={"management": "drop"}) == said
+
+
 def test_long_values_and_long_lists_of_errors_are_cut() -> None:
     said = refusal(family="x" * 1000, seed=-1, batch=0, tries=0, concurrency=0, test_share=2, candidates=0)
     assert len(said.splitlines()) == 6 and said.endswith("and 2 more")

@@ -69,6 +69,7 @@ def test_the_schema_takes_one_to_eight_queries_and_no_other_argument() -> None:
     for wrong in ({}, {"queries": []}, {"queries": ["a"] * 9}, {"queries": "a"}, {"queries": [1]}, {"query": "a"}):
         assert not valid(wrong)
     assert not any(valid({"queries": ["a"], "k": k}) for k in (0, 11, "3", None))
+    assert all(argument["description"] for argument in spec.schema["properties"].values())
     assert spec.effect is Effect.READ
 
 

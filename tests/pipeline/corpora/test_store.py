@@ -2,6 +2,8 @@
 
 import json
 import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,13 +71,25 @@ def test_two_builders_at_once_leave_one_whole_world_and_no_scraps(tmp_path: Path
     assert store.load(tmp_path / "toy").hash == toy_world().hash
 
 
-def test_a_failed_save_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("infra.search.SearchIndex.build", full)
-    with pytest.raises(OSError, match="No space left"):
-        store.save(toy_world(), tmp_path / "toy", RECIPE)
+@pytest.mark.parametrize("room", [0, 2_000, 8_000])
+def test_a_disk_without_room_is_one_error_and_nothing_is_left_behind(room: int, tmp_path: Path) -> None:
+    """A limit on the size of a file, met by the first table, a later one or the index, stands for the disk's."""
+    code = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from pipeline.corpora import WorldError, store\n"
+        "from tests.worlds import toy_world\n"
+        "world = toy_world()\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)\n"
+        "try:\n    store.save(world, Path(sys.argv[1]), {})\n"
+        "except WorldError as error:\n    sys.exit(str(error)[-60:] if str(error).startswith(sys.argv[1]) else 'other')\n"
+    )
+    place = tmp_path / "toy"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place), str(room)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 1 and done.stderr.endswith("make room there or name another place\n"), done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -19,6 +19,8 @@ RIGHT = "def add(a, b):\n    return a + b"
         RIGHT,
         f"```python\n{RIGHT}\n```",
         f"First:\n```python\ndef add(a, b): return 0\n```\nBetter:\n```\n{RIGHT}\n```\nThat is it.",
+        f"As follows:\r\n```python\r\n{RIGHT}\r\n```\r\n".replace("return", "\r\n        return"),
+        f"````python\n{RIGHT}\n````",
         "import numpy as np\ndef add(a, b): return a + b if not isinstance(a, int) else float(np.add(a, b))",
         "print('noise' * 100)\nadd = lambda a, b: a + b",
         canonical_answer(ADD),
@@ -31,9 +33,15 @@ def test_a_function_that_gives_what_is_expected_is_right(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no_answer"),
-        ("the answer is 3", "error"),
-        ("def plus(a, b): return a + b", "error"),
+        ("", "no_code"),
+        ("the answer is 3", "no_code"),
+        ("```python\n\n```", "no_code"),
+        ("def add(a, b) return a + b", "syntax_error"),
+        ("```python\nadd(a, b) -> a + b =\n```", "syntax_error"),
+        ("def add(a, b): return a # \ud800", "syntax_error"),
+        ("def plus(a, b): return a + b", "no_function"),
+        ("add = 3", "no_function"),
+        ("def add(a, b): raise SyntaxError", "error"),
         ("def add(a): return a", "error"),
         ("def add(a, b): return a + b if a != 'a' else 'ba'", "other_value"),
         ("def add(a, b): return True if a == 1 else a + b", "other_value"),
@@ -89,7 +97,9 @@ async def test_many_are_judged_at_once_off_the_event_loop() -> None:
         (2, 2.0, True), (0.1 + 0.2, 0.3, True), (0.3000001, 0.3, False), (True, 1, False), (1, True, False), (False, False, True),
         (float("nan"), float("nan"), True), (10**400, 1.5, False), ([1, [2]], [1, [2]], True), ([1], [1, 2], False), ("1", 1, False),
         ({"a": [1.0]}, {"a": [1]}, True), ({"a": 1}, {"a": 1, "b": 2}, False), (None, False, False), (None, None, True), ([], {}, False),
-        (2**60 + 1, 2**60, False),
+        (2**60 + 1, 2**60, False), (10.0**10 + 1, 10**10, False), (1000000006.5, 1000000007, False), (1e10, 10**10, True),
+        (float(2**60), 2**60 + 1, False), (1e-17, 0.0, True), (1e-9, 0.0, False), (1e-17, 0, False), (0.0, 6.6e-34, False),
+        (10**10 + 1, 1e10, True), (float("inf"), 10**400, False), (float("nan"), 1, False),
     ],
 )  # fmt: skip
 def test_values_are_equal_as_json_has_them(value: object, expected: object, verdict: bool) -> None:
@@ -100,3 +110,4 @@ def test_the_candidate_is_the_last_block_that_is_closed() -> None:
     assert candidate("a\n```py\nx = 1\n```\nb\n```\ny\n```\nc") == "y\n"
     assert candidate("```\nx\n```\n```python\ncut sho") == "x\n"
     assert candidate("x = 1") == "x = 1"
+    assert candidate('````\nx = """\n```\n"""\n````\n') == 'x = """\n```\n"""\n'
