@@ -181,6 +181,8 @@ class Env:
             case FormatError(kind=FormatKind.TRUNCATED as kind):
                 cut = StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS
                 return Observation(stop=cut, fault=kind)
+            case FormatError(kind=FormatKind.UNKNOWN_TOKEN as kind):  # in no prompt can it stand
+                return Observation(stop=StopReason.FORMAT, fault=kind)
             case FormatError(kind=kind) as broken:
                 it.errors += 1
                 if it.errors > self.limits.shown_errors:
