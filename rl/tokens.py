@@ -47,7 +47,7 @@ class FormatKind(StrEnum):
     """JSON, but not an object of exactly a name and an object of arguments, or one too large or too deep to call."""
     UNKNOWN_TOOL = "unknown_tool"
     WRONG_ARGUMENTS = "wrong_arguments"
-    UNKNOWN_TOKEN = "unknown_token"
+    UNKNOWN_TOKEN = "unknown_token"  # noqa: S105 - no secret
     """An id that is no token of the tokenizer's: the sampler's fault."""
 
 
