@@ -42,6 +42,8 @@ _START_TRIES = 3
 _STEADY_S = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _LAST_LINES, _LAST_BYTES = 5, 4096
+_MOST_CHARS, _MOST_ERROR_CHARS = 200_000, 1_000
+"""Of a result and of an error; more is cut, which is said."""
 _REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
 
 # They log a traceback for each connection that breaks, of which `Replica.why` tells.
@@ -116,11 +118,11 @@ class Replica:
             raise Failed(f"{self.where}: no answer within {self._options.call_seconds:g} s") from None
         except MCPError as error:
             if error.error.code in _REFUSALS:
-                return ToolResult(error.error.message, error=True)
+                return ToolResult(_cut(error.error.message, _MOST_ERROR_CHARS), error=True)
             if error.error.code == types.CONNECTION_CLOSED:
                 self._lose(client)
             self._doubt.set()
-            raise Failed(f"{self.where}: {error.error.message}") from error
+            raise Failed(f"{self.where}: {_cut(error.error.message, _MOST_ERROR_CHARS)}") from error
         except (ValidationError, RuntimeError) as error:
             raise Failed(f"{self.where}: unusable answer ({_line(error)})") from error
         finally:
@@ -306,8 +308,17 @@ def _result(where: str, result: types.CallToolResult) -> ToolResult:
         block.text if isinstance(block, types.TextContent) else f"[{block.type}]" for block in result.content
     )
     if result.is_error and (meta.get(DOWN) or meta.get(LOST)):
-        raise Failed(f"{where}: {text}", made=not meta.get(LOST))
-    return ToolResult(text, bool(result.is_error), tuple(map(str, meta.get(SOURCES, ()))))
+        raise Failed(f"{where}: {_cut(text, _MOST_ERROR_CHARS)}", made=not meta.get(LOST))
+    sources = meta.get(SOURCES)
+    return ToolResult(
+        _cut(text, _MOST_ERROR_CHARS if result.is_error else _MOST_CHARS),
+        bool(result.is_error),
+        tuple(one for one in sources if isinstance(one, str)) if isinstance(sources, list) else (),
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} [cut: {most} of {len(text)} characters]"
 
 
 def _reason(error: BaseException, log: TextIO) -> str:

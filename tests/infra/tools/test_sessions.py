@@ -279,6 +279,40 @@ async def test_a_server_of_somebody_else_gives_its_tools_and_only_those_that_say
         await session.close()
 
 
+LOUD_SERVER = """
+import json, sys
+def answer(asked):
+    match asked.get("method"):
+        case "initialize":
+            server = {"name": "loud", "version": "1"}
+            version = asked["params"]["protocolVersion"]
+            return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}}
+        case "tools/list":
+            return {"result": {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("text", "error", "refuse")]}}
+        case "tools/call" if asked["params"]["name"] == "refuse":
+            return {"error": {"code": -32602, "message": "x" * 10**6}}
+        case "tools/call":
+            error = asked["params"]["name"] == "error"
+            content = [{"type": "text", "text": "x" * 10**6}]
+            return {"result": {"content": content, "isError": error, "_meta": {"touchstone/sources": 5}}}
+        case _:
+            return {"result": {}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer(asked)}), flush=True)
+"""
+
+
+async def test_long_texts_of_a_server_are_cut_and_what_it_says_of_sources_in_a_wrong_form_is_ignored() -> None:
+    server = ToolServer(name="loud", command=(sys.executable, "-c", LOUD_SERVER))
+    async with McpTools(ToolOptions(servers=(server,))) as tools:
+        session = tools.session()
+        text, error, refused = [await session.call(call(name)) for name in ("text", "error", "refuse")]
+        assert text == ToolResult("x" * 200_000 + " [cut: 200000 of 1000000 characters]")
+        assert error == refused == ToolResult("x" * 1000 + " [cut: 1000 of 1000000 characters]", error=True)
+
+
 async def test_two_servers_with_one_tool_name_are_named(tmp_path: Path) -> None:
     command = (*COMMAND, "--stdio", str(tmp_path))
     options = ToolOptions(servers=(ToolServer(name="theirs", command=command),))
