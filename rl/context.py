@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from pydantic import Field, model_validator
+
 from infra.tools.base import Effect, ToolResult, ToolSpec
 from rl.formats import TurnFormat
 from schemas.base import Record
@@ -54,7 +56,7 @@ class Entry(Record):
     sources: tuple[str, ...]
     ids: Ids
     """Of `texts` as they are shown now, whole or cut."""
-    used: int
+    used: int = Field(ge=0)
     """Number of the last turn that named a source of it."""
 
     @property
@@ -65,8 +67,8 @@ class Entry(Record):
 class ContextState(Record):
     """Everything that makes a context again, together with its task and options."""
 
-    segment: int = 0
-    turns: int = 0
+    segment: int = Field(default=0, ge=0)
+    turns: int = Field(default=0, ge=0)
     plan: str = ""
     notes: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
@@ -75,8 +77,20 @@ class ContextState(Record):
     entries: tuple[Entry, ...] = ()
     owes_summary: bool = False
     """The last entry then shows the request for it, and is shown as it was after it."""
-    unsampled: int = 0
+    unsampled: int = Field(default=0, ge=0)
     """How many ids at the end of the prompt the policy has not continued yet."""
+
+    @property
+    def prompt(self) -> Ids:
+        return tuple(chain(self.opening, *(ids for entry in self.entries for ids in (entry.sampled, entry.ids))))
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> "ContextState":
+        if self.owes_summary and not self.entries:
+            raise ValueError("owes_summary=true: there is no turn to write a summary after")
+        if self.unsampled > (size := len(self.prompt)):
+            raise ValueError(f"unsampled={self.unsampled}: the prompt has only {size} ids")
+        return self
 
 
 class Context:
@@ -95,8 +109,7 @@ class Context:
 
     @property
     def prompt(self) -> Ids:
-        entries = (ids for entry in self.state.entries for ids in (entry.sampled, entry.ids))
-        return tuple(chain(self.state.opening, *entries))
+        return self.state.prompt
 
     @property
     def shown(self) -> Ids:

@@ -8,11 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pydantic import Field, ValidationError
+
 from infra.tools.base import Effect, ToolDown, ToolResult, Tools, ToolSession, ToolSpec
 from rl.context import MEMORY_TOOLS, Context, ContextState, Ids
 from rl.formats import TurnFormat
 from rl.tokens import Answer, FormatError, FormatKind, ToolCalls
 from schemas.base import Record
+from schemas.config import describe_errors
 from schemas.episode import Limits
 from schemas.errors import TouchstoneError
 from schemas.task import Task
@@ -51,9 +54,9 @@ class Snapshot(Record):
     """An episode between two turns: with its task it goes on in another process. `journal` makes the tools' state again."""
 
     task_id: str
-    turns: int
-    errors: int
-    repeated: int
+    turns: int = Field(ge=0)
+    errors: int = Field(ge=0)
+    repeated: int = Field(ge=0)
     last_calls: tuple[ToolCall, ...]
     context: ContextState
     journal: tuple[ToolCall, ...]
@@ -97,9 +100,18 @@ class Env:
         )
 
     def restore(self, task: Task, snapshot: Snapshot) -> Ids:
-        """Go on with an episode of the task. The tools' state is made again by their own calls, when one is next called."""
+        """Go on with an episode of the task. The tools' state is made again by their own calls, when one is next called.
+
+        Raises `EnvError` where the snapshot is not of the task and this tokenizer, or no state an episode can have.
+        """
         if snapshot.task_id != task.task_id:
             raise EnvError(f"snapshot of task {snapshot.task_id}: is not one of {task.task_id}; give the task it is of")
+        try:
+            Snapshot.model_validate(snapshot.model_dump())
+        except ValidationError as error:
+            raise EnvError(f"snapshot of task {task.task_id}: {describe_errors(error)}") from None
+        if not self.format.knows(snapshot.context.prompt):
+            raise EnvError(f"snapshot of task {task.task_id}: has ids that are no tokens; give the tokenizer it is of")
         it = self._begin(task, snapshot.journal)
         it.turns, it.errors = snapshot.turns, snapshot.errors
         it.repeated, it.last_calls = snapshot.repeated, snapshot.last_calls
@@ -181,6 +193,8 @@ class Env:
             case FormatError(kind=FormatKind.TRUNCATED as kind):
                 cut = StopReason.CONTEXT_OVERFLOW if cut_by_window else StopReason.MAX_TOKENS
                 return Observation(stop=cut, fault=kind)
+            case FormatError(kind=FormatKind.UNKNOWN_TOKEN as kind):  # in no prompt can it stand
+                return Observation(stop=StopReason.FORMAT, fault=kind)
             case FormatError(kind=kind) as broken:
                 it.errors += 1
                 if it.errors > self.limits.shown_errors:

@@ -6,16 +6,16 @@ Structure is read from ids: text that spells a control token is text, on its way
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from pydantic import JsonValue
 from tokenizers import Tokenizer
 
 from infra.tools.base import Schema
+from infra.tools.schema import MOST_CHARS, satisfies
 from schemas.base import unique_keys
 from schemas.errors import TouchstoneError
 from schemas.trajectory import ToolCall
@@ -44,9 +44,11 @@ class FormatKind(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     INVALID_JSON = "invalid_json"
     INVALID_CALL = "invalid_call"
-    """JSON, but not an object of exactly a name and an object of arguments."""
+    """JSON, but not an object of exactly a name and an object of arguments, or one too large or too deep to call."""
     UNKNOWN_TOOL = "unknown_tool"
     WRONG_ARGUMENTS = "wrong_arguments"
+    UNKNOWN_TOKEN = "unknown_token"  # noqa: S105 - no secret
+    """An id that is no token of the tokenizer's: the sampler's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ class Codec:
             if token not in self.id:
                 raise TokenizerError(f"{token}: not among the tokenizer's added tokens; add it as a special token")
         self._tokenizer = Tokenizer.from_str(json.dumps(plain))
+        self._known = frozenset(self._tokenizer.get_vocab().values())
         # Only this keeps a special token's spelling in a text from becoming the token; `add_special_tokens` does not.
         self._tokenizer.encode_special_tokens = True
         for token in self.id:
@@ -124,8 +127,12 @@ class Codec:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, control tokens spelled out."""
-        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        """Text of ids, control tokens spelled out. An id that is no token has none."""
+        return str(self._tokenizer.decode([id for id in ids if id in self._known], skip_special_tokens=False))
+
+    def knows(self, ids: Iterable[int]) -> bool:
+        """Whether each of the ids is a token."""
+        return self._known.issuperset(ids)
 
     def join(self, *parts: str) -> tuple[int, ...]:
         """Ids of the parts as one text: what stands between two control tokens is encoded together, whoever wrote it."""
@@ -191,9 +198,15 @@ def read_call(value: JsonValue, tools: Mapping[str, Schema], arguments_key: str 
         raise BrokenFormat(FormatKind.INVALID_CALL)
     if name not in tools:
         raise BrokenFormat(FormatKind.UNKNOWN_TOOL)
-    if not Draft202012Validator(tools[name]).is_valid(arguments):
+    try:
+        call, size = ToolCall(name=name, arguments=arguments), len(json.dumps(arguments, ensure_ascii=False))
+    except (ValueError, RecursionError) as error:
+        raise BrokenFormat(FormatKind.INVALID_CALL) from error
+    if size > MOST_CHARS:
+        raise BrokenFormat(FormatKind.INVALID_CALL)
+    if not satisfies(name, tools[name], arguments):
         raise BrokenFormat(FormatKind.WRONG_ARGUMENTS)
-    return ToolCall(name=name, arguments=arguments)
+    return call
 
 
 def write_call(call: ToolCall, arguments_key: str = "arguments") -> str:

@@ -1,7 +1,8 @@
 """One MCP server that is always being connected to, and the equal ones that stand in for each other.
 
 Invariants: a replica's connection lives in one task, which alone opens and closes it, and calls from any task share it. A call
-that is cancelled or late never touches the calls beside it. A server that we started dies with us (see `infra.guard`).
+that is cancelled or late never touches the calls beside it. A server that we started dies with us (see `infra.guard`), and by
+`kill` at the latest when its connection does not close.
 """
 
 import asyncio
@@ -9,11 +10,14 @@ import logging
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any, TextIO, cast
 
 import httpx2
@@ -28,6 +32,7 @@ from pydantic import ValidationError
 from infra import guard
 from infra.endpoint import behind_proxy
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSpec
+from infra.tools.schema import plain
 from infra.tools.server import BEGUN, DOWN, EFFECT, END, LOST, SESSION, SOURCES
 from schemas.episode import ToolOptions
 from schemas.errors import TouchstoneError
@@ -37,6 +42,8 @@ _START_TRIES = 3
 _STEADY_S = 10.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 10.0
 _LAST_LINES, _LAST_BYTES = 5, 4096
+_MOST_CHARS, _MOST_ERROR_CHARS = 200_000, 1_000
+"""Of a result and of an error; more is cut, which is said."""
 _REFUSALS = {types.INVALID_PARAMS, types.METHOD_NOT_FOUND}
 
 # They log a traceback for each connection that breaks, of which `Replica.why` tells.
@@ -69,6 +76,7 @@ class Replica:
         self._address = where
         self._options = options
         self._client: Client | None = None
+        self._group: int | None = None
         self._doubt = asyncio.Event()
         self.sessions = self.calls = self.failures = 0
         self.why = "no answer yet"
@@ -110,11 +118,11 @@ class Replica:
             raise Failed(f"{self.where}: no answer within {self._options.call_seconds:g} s") from None
         except MCPError as error:
             if error.error.code in _REFUSALS:
-                return ToolResult(error.error.message, error=True)
+                return ToolResult(_cut(error.error.message, _MOST_ERROR_CHARS), error=True)
             if error.error.code == types.CONNECTION_CLOSED:
                 self._lose(client)
             self._doubt.set()
-            raise Failed(f"{self.where}: {error.error.message}") from error
+            raise Failed(f"{self.where}: {_cut(error.error.message, _MOST_ERROR_CHARS)}") from error
         except (ValidationError, RuntimeError) as error:
             raise Failed(f"{self.where}: unusable answer ({_line(error)})") from error
         finally:
@@ -131,6 +139,12 @@ class Replica:
             with suppress(MCPError, ValidationError, TimeoutError):
                 async with asyncio.timeout(self._options.heartbeat_seconds):
                     await client.session.send_request(request, types.EmptyResult)
+
+    def kill(self) -> None:
+        """End at once what was started here, if it still runs; its connection then closes by itself."""
+        if self._group is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._group, signal.SIGKILL)
 
     async def check(self) -> None:
         """Raises `Failed` unless the server gives a sign of life now."""
@@ -183,10 +197,17 @@ class Replica:
             else:
                 guarded = ["-I", guard.__file__, "--of", str(os.getpid()), *self._address]
                 server = StdioServerParameters(command=sys.executable, args=guarded, env=dict(os.environ))
-                transport = stdio_client(server, errlog=log)
+                transport = self._started(server, log)
             async with asyncio.timeout(self._options.total_seconds):
                 client = await stack.enter_async_context(Client(transport, cache=None))
             yield client
+
+    @asynccontextmanager
+    async def _started(self, server: StdioServerParameters, log: TextIO) -> AsyncIterator[Any]:
+        async with stdio_client(server, errlog=log) as streams:
+            self._group = _child_that_writes_to(log)
+            yield streams
+        self._group = None
 
 
 class Pool:
@@ -201,6 +222,8 @@ class Pool:
             replica.changed, replica.admit = self._news.set, self._admit
 
     def _admit(self, version: str, specs: Sequence[ToolSpec]) -> None:
+        for spec in specs:
+            plain(spec.name, spec.schema)
         if self._version is None:
             self._version, self.specs = version, {spec.name: spec for spec in specs}
         elif (version, {spec.name: spec for spec in specs}) != (self._version, self.specs):
@@ -235,6 +258,15 @@ class Pool:
             self._news.clear()
             await self._news.wait()
         return min(live, key=lambda replica: (load(replica), random.random()))
+
+
+def _child_that_writes_to(log: TextIO) -> int | None:
+    """The process, leader of its group, that this thread started with `log` as its standard error: the SDK does not tell."""
+    for pid in Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split():
+        with suppress(OSError):
+            if os.path.samestat(os.stat(f"/proc/{pid}/fd/2"), os.fstat(log.fileno())):
+                return int(pid)
+    return None
 
 
 async def _ping(client: Client) -> None:
@@ -276,8 +308,17 @@ def _result(where: str, result: types.CallToolResult) -> ToolResult:
         block.text if isinstance(block, types.TextContent) else f"[{block.type}]" for block in result.content
     )
     if result.is_error and (meta.get(DOWN) or meta.get(LOST)):
-        raise Failed(f"{where}: {text}", made=not meta.get(LOST))
-    return ToolResult(text, bool(result.is_error), tuple(map(str, meta.get(SOURCES, ()))))
+        raise Failed(f"{where}: {_cut(text, _MOST_ERROR_CHARS)}", made=not meta.get(LOST))
+    sources = meta.get(SOURCES)
+    return ToolResult(
+        _cut(text, _MOST_ERROR_CHARS if result.is_error else _MOST_CHARS),
+        bool(result.is_error),
+        tuple(one for one in sources if isinstance(one, str)) if isinstance(sources, list) else (),
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]} [cut: {most} of {len(text)} characters]"
 
 
 def _reason(error: BaseException, log: TextIO) -> str:

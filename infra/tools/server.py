@@ -18,6 +18,7 @@ from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from referencing import Registry
 
 from infra.tools.base import Effect, Toolset
 from infra.tools.local import by_name
@@ -71,7 +72,10 @@ class _Hosting:
     def __init__(self, toolsets: Sequence[Toolset], serves: str, idle_seconds: float) -> None:
         self._toolsets, self._idle_seconds = tuple(toolsets), idle_seconds
         self._tools = by_name(toolsets)
-        self._checks = {name: Draft202012Validator(dict(spec.schema)) for name, (_, spec) in self._tools.items()}
+        self._checks = {
+            name: Draft202012Validator(dict(spec.schema), registry=Registry())
+            for name, (_, spec) in self._tools.items()
+        }
         self._sessions: dict[str, _Session] = {}
         self.server: Server[Any] = Server(
             "touchstone", version=serves, lifespan=self._lifespan, on_list_tools=self._list, on_call_tool=self._call

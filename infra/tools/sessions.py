@@ -19,6 +19,8 @@ from infra.tools.replicas import Failed, Pool, Replica, pause
 from schemas.episode import ToolOptions, ToolServer
 from schemas.trajectory import ToolCall
 
+_CLOSE_S = 5.0
+"""What servers have to end in by themselves."""
 _TRIES = 5
 """A call that failed so often in servers' hands is what breaks them; more tries would end other sessions' copies too."""
 
@@ -62,9 +64,17 @@ class McpTools:
         await self.close()
 
     async def close(self) -> None:
-        for task in self._tasks:
+        """Ends in its time whatever the servers do: those of ours that are left then are killed, others let go."""
+        tasks = set(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await _ended(tasks)
+        finally:
+            for pool in self._pools:
+                for replica in pool.replicas:
+                    replica.kill()
+        await _ended(tasks)
 
     def spawn(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)
@@ -76,6 +86,11 @@ class McpTools:
         if gone := sorted({call.name for call in journal} - self.specs.keys()):
             raise ToolDown(f"{', '.join(gone)}: called in the journal, but a tool of no server; add its server")
         return _McpSession(self, self._of, self._options, journal)
+
+
+async def _ended(tasks: set[asyncio.Task[None]]) -> None:
+    if running := {task for task in tasks if not task.done()}:
+        await asyncio.wait(running, timeout=_CLOSE_S)
 
 
 def _replicas(server: ToolServer, options: ToolOptions) -> list[Replica]:

@@ -4,7 +4,7 @@ History only ever grows: the next prompt is the last prompt, the sampled ids and
 are never encoded again. Where a family's own template rewrites earlier turns (it drops old thoughts), ours keeps them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
@@ -65,7 +65,11 @@ class TurnFormat(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids, control tokens spelled out."""
+        """Text of ids, control tokens spelled out. An id that is no token has none."""
+        ...
+
+    def knows(self, ids: Iterable[int]) -> bool:
+        """Whether each of the ids is a token."""
         ...
 
 
@@ -86,6 +90,9 @@ class Style:
     def decode(self, ids: Sequence[int]) -> str:
         return self.codec.decode(ids)
 
+    def knows(self, ids: Iterable[int]) -> bool:
+        return self.codec.knows(ids)
+
     def parse(self, ids: Sequence[int], tools: Mapping[str, Schema]) -> Step:
         try:
             return self._step(self._whole(ids), tools)
@@ -102,6 +109,8 @@ class Style:
         """The parts of a turn without its end. Whatever a turn says of itself, without its end it was cut."""
         if not ids or ids[-1] not in self.ends:
             raise BrokenFormat(FormatKind.TRUNCATED)
+        if not self.codec.knows(ids):
+            raise BrokenFormat(FormatKind.UNKNOWN_TOKEN)
         return self.codec.split(ids[:-1])
 
     def _step(self, parts: list[str], tools: Mapping[str, Schema]) -> ToolCalls | Answer:

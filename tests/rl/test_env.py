@@ -263,3 +263,49 @@ async def test_a_reset_forgets_the_last_episode() -> None:
     it = env(max_turns=2)
     await play(it, BROKEN, ANSWER)
     assert [seen.stop for seen in await play(it, BROKEN, ANSWER)] == [None, StopReason.ANSWERED]
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        ("turns", -5),
+        ("errors", -1),
+        ("repeated", -1),
+        ("context.turns", -1),
+        ("context.unsampled", -3),
+        ("context.unsampled", 10**9),
+        ("context.opening", (10**9,)),
+        ("context.opening", (-1,)),
+    ],
+)
+async def test_a_snapshot_that_is_no_state_of_an_episode_is_refused(where: str, value: Any) -> None:
+    env = Env(LocalTools([RecordingTool()]), FORMAT)
+    env.reset(task("search"))
+    await env.step(sampled(SEARCH))
+    good = env.snapshot()
+    await env.close()
+    *outer, name = where.split(".")
+    changed = {name: value}
+    bad = good.model_copy(update={"context": good.context.model_copy(update=changed)} if outer else changed)
+    with pytest.raises(EnvError, match=r"^snapshot of task "):
+        env.restore(task("search"), bad)
+    env.restore(task("search"), good)
+    await env.close()
+
+
+async def test_a_snapshot_that_owes_a_summary_of_nothing_is_refused() -> None:
+    env = Env(LocalTools([RecordingTool()]), FORMAT)
+    env.reset(task("search"))
+    good = env.snapshot()
+    await env.close()
+    bad = good.model_copy(update={"context": good.context.model_copy(update={"owes_summary": True})})
+    with pytest.raises(EnvError, match="owes_summary=true: there is no turn"):
+        env.restore(task("search"), bad)
+
+
+@pytest.mark.parametrize("id", [-1, 10**6, 2**40])
+async def test_a_sampled_id_that_is_no_token_ends_the_episode(id: int) -> None:
+    env = Env(LocalTools([RecordingTool()]), FORMAT)
+    env.reset(task("search"))
+    assert await env.step((id, FORMAT.end)) == Observation(stop=StopReason.FORMAT, fault="unknown_token")
+    await env.close()

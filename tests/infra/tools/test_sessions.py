@@ -31,13 +31,17 @@ def call(name: str, **arguments: Any) -> ToolCall:
 @asynccontextmanager
 async def own(folder: Path, replicas: int = 1, **options: Any) -> AsyncIterator[McpTools]:
     command = (*COMMAND, "--stdio", str(folder))
-    async with McpTools(ToolOptions(replicas=replicas, **options), own={"own": command}) as tools:
+    async with McpTools(
+        ToolOptions(**{"replicas": replicas, "code_seconds": 0.1, **options}), own={"own": command}
+    ) as tools:
         yield tools
 
 
 @asynccontextmanager
 async def at(*urls: str, **options: Any) -> AsyncIterator[McpTools]:
-    async with McpTools(ToolOptions(servers=(ToolServer(name="ours", urls=urls),), **options)) as tools:
+    async with McpTools(
+        ToolOptions(servers=(ToolServer(name="ours", urls=urls),), **{"code_seconds": 0.1, **options})
+    ) as tools:
         yield tools
 
 
@@ -112,6 +116,37 @@ async def test_a_hung_server_is_killed_and_started_again(tmp_path: Path) -> None
         os.kill(pid, signal.SIGSTOP)
         assert await texts(session, ADD) == ["2"]
         assert not psutil.pid_exists(pid)
+
+
+def dead(pid: int) -> bool:
+    """Whether the process ended; whose child it is by now may not have asked how."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def test_tools_close_in_their_time_though_a_server_is_stopped_and_being_given_up(tmp_path: Path) -> None:
+    async with own(tmp_path, heartbeat_seconds=0.3, call_seconds=0.5, total_seconds=1.5) as tools:
+        session = tools.session()
+        (pid,) = await pids(session)
+        with pytest.raises(ToolDown):
+            await session.call(call("hang"))
+        began = time.monotonic()
+    assert time.monotonic() - began < 9 and dead(pid)
+
+
+async def test_a_server_that_is_stopped_before_it_answers_fails_within_the_deadline(tmp_path: Path) -> None:
+    stopped = tmp_path / "pid"
+    code = (
+        f"import os, signal; open({str(stopped)!r}, 'w').write(str(os.getpid())); os.kill(os.getpid(), signal.SIGSTOP)"
+    )
+    server = ToolServer(name="mute", command=(sys.executable, "-c", code))
+    began = time.monotonic()
+    with pytest.raises(ToolDown, match=r"^mute: the tool server cannot be reached"):
+        async with McpTools(ToolOptions(servers=(server,), code_seconds=0.1, call_seconds=1, total_seconds=1.5)):
+            pass
+    assert time.monotonic() - began < 11 and dead(int(stopped.read_text()))
 
 
 async def test_a_tool_that_is_broken_or_kills_its_server_is_down_and_its_neighbours_go_on(tmp_path: Path) -> None:
@@ -242,6 +277,40 @@ async def test_a_server_of_somebody_else_gives_its_tools_and_only_those_that_say
         assert await session.call(call("look", at="x")) == ToolResult("seen x")
         assert (await session.call(call("act"))).error
         await session.close()
+
+
+LOUD_SERVER = """
+import json, sys
+def answer(asked):
+    match asked.get("method"):
+        case "initialize":
+            server = {"name": "loud", "version": "1"}
+            version = asked["params"]["protocolVersion"]
+            return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}}
+        case "tools/list":
+            return {"result": {"tools": [{"name": n, "inputSchema": {"type": "object"}} for n in ("text", "error", "refuse")]}}
+        case "tools/call" if asked["params"]["name"] == "refuse":
+            return {"error": {"code": -32602, "message": "x" * 10**6}}
+        case "tools/call":
+            error = asked["params"]["name"] == "error"
+            content = [{"type": "text", "text": "x" * 10**6}]
+            return {"result": {"content": content, "isError": error, "_meta": {"touchstone/sources": 5}}}
+        case _:
+            return {"result": {}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer(asked)}), flush=True)
+"""
+
+
+async def test_long_texts_of_a_server_are_cut_and_what_it_says_of_sources_in_a_wrong_form_is_ignored() -> None:
+    server = ToolServer(name="loud", command=(sys.executable, "-c", LOUD_SERVER))
+    async with McpTools(ToolOptions(servers=(server,))) as tools:
+        session = tools.session()
+        text, error, refused = [await session.call(call(name)) for name in ("text", "error", "refuse")]
+        assert text == ToolResult("x" * 200_000 + " [cut: 200000 of 1000000 characters]")
+        assert error == refused == ToolResult("x" * 1000 + " [cut: 1000 of 1000000 characters]", error=True)
 
 
 async def test_two_servers_with_one_tool_name_are_named(tmp_path: Path) -> None:

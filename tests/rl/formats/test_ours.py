@@ -93,3 +93,23 @@ def test_a_control_token_spelled_inside_an_argument_is_its_text() -> None:
     ids = FORMAT.turn(ToolCalls((ToolCall(name="search", arguments={"query": query}),)))
     step = FORMAT.parse(ids, TOOLS)
     assert isinstance(step, ToolCalls) and step.calls[0].arguments == {"query": query}
+
+
+@pytest.mark.parametrize("id", [-1, 10**6, 2**40, 10**400])
+def test_an_id_that_is_no_token_breaks_the_format_and_has_no_text(id: int) -> None:
+    assert FORMAT.parse((id, FORMAT.end), TOOLS) == FormatError(FormatKind.UNKNOWN_TOKEN)
+    assert FORMAT.decode((id, *FORMAT.encode("a"))) == "a" and FORMAT.text((id, FORMAT.end)) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        ('{"x": ' + "[" * 900 + "]" * 900 + "}", FormatKind.INVALID_CALL),
+        ('{"x": "' + "a" * 100_000 + '"}', FormatKind.INVALID_CALL),
+        ('{"n": ' + "9" * 400 + "}", FormatKind.WRONG_ARGUMENTS),
+    ],
+)
+def test_a_call_too_deep_or_large_or_that_cannot_be_judged_breaks_the_format(arguments: str, kind: FormatKind) -> None:
+    tools = {"t": {"properties": {"n": {"multipleOf": 0.1}}}}
+    turn = sampled(f'<tool_call>{{"name": "t", "arguments": {arguments}}}</tool_call><|end|>')
+    assert FORMAT.parse(turn, tools) == FormatError(kind)
