@@ -7,10 +7,11 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`memory` is what all processes of a session may have resident together, in bytes, `/tmp` and sockets included; one process's address space may be `HEADROOM`
-    larger. `processes` counts threads too. `scratch` is the size of its `/tmp`, `file` that of one file, `written` that of a call's
-    output before the call is ended; `shown` is how many characters of it a caller gets. `journal` is the code, in bytes, from which a
-    session can be made again, `replay` the seconds that this may take. `cpu` is the processor time of one process in its life.
+    """`memory` is what all processes of a session may have resident together, in bytes, `/tmp` and sockets included; one process's
+    address space may be `HEADROOM` larger. `processes` counts threads too. `scratch` is the size of its `/tmp`, `file` that of one
+    file, `written` that of a call's output before the call is ended; `shown` is how many characters of it a caller gets. `journal`
+    is the code, in bytes, from which a session can be made again, `replay` the seconds that this may take. `cpu` is the processor
+    time of one process in its life.
     """
 
     seconds: float = 10.0

@@ -22,7 +22,8 @@ _DENIED = {
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191), "semtimedop": (220, 192),
     "msgget": (68, 186), "msgsnd": (69, 189), "mq_open": (240, 180), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
-    "io_setup": (206, 0), "finit_module": (313, 273), "delete_module": (176, 106), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
+    "finit_module": (313, 273), "delete_module": (176, 106), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
+    "io_setup": (206, 0),
 }  # fmt: skip
 _CLONE, _CLONE3, _SOCKET, _SOCKETPAIR, _SETSOCKOPT = (56, 220), (435, 435), (41, 198), (53, 199), (54, 208)
 _BUFFERS = (7, 8)
