@@ -13,14 +13,14 @@ import secrets
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from infra.sandbox.isolation import ENVIRONMENT, NO_UID, Command, Isolation, NoIsolation, take_uid
 from infra.sandbox.limits import Limits
 from infra.sandbox.outcome import Outcome
-from infra.sandbox.watch import children, usage
+from infra.sandbox.watch import children, states, usage
 
 LONGEST = 2**20
 """Bytes of a frame."""
@@ -29,8 +29,11 @@ START_S = 60.0
 WATCH_S, WATCHED = 0.02, 8
 """Seconds between two looks at what a running call takes, where up to so many run; where more do, each is looked at less often."""
 _STEP = 2**16
-_QUIET = ("the first process of the namespace", "the interpreter")
-"""The threads of a session that runs nothing."""
+STOP_S = 5.0
+"""For what a call left running to be stopped or ended."""
+SPARING = 10
+"""How much longer than it took the last look at memory is not repeated."""
+_DEAD, _STOPPED = set("ZX"), set("TZX")
 
 _uids: set[int] = set()
 
@@ -85,7 +88,7 @@ class Box:
         self._written = bytearray()
         self._too_much: asyncio.Future[None] | None = None
         self._roots: list[int] = []
-        self._threads = 0
+        self._inside: int | None = None
         self._ending = False
         self._alive = os.pidfd_open(self._process.pid)
         self._gone: asyncio.Future[None] = self._loop.create_future()
@@ -119,13 +122,24 @@ class Box:
             raise
         # Outside an own namespace the process is the interpreter itself; else its child is the first of the namespace.
         self._roots = children(self.pid) if self._alone else [self.pid]
+        if self._alone and not self.gone:
+            try:
+                (first,) = self._roots
+                (interpreter,) = children(first)
+                self._inside = os.pidfd_open(interpreter)
+            except (ValueError, ProcessLookupError) as error:
+                await self.kill()
+                raise NoIsolation("the interpreter ended as it started") from error
+            self._kept = {first, interpreter}
 
     async def ask(self, request: Mapping[str, Any], seconds: float) -> Answer:
         """Make the request, within `seconds` and the limits."""
         self._listen()
         self._written.clear()  # of threads that earlier calls left behind
         self._too_much = self._loop.create_future()
-        self._pause(False)
+        if self._inside is not None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._inside, signal.SIGCONT)
         self._loop.add_reader(self._out, self._listen)
         exchange = asyncio.ensure_future(self._exchange(request))
         outcome = None
@@ -136,6 +150,8 @@ class Box:
             self._listen()
             if outcome is None and self._too_much.done():
                 answer = Answer(Outcome.OUTPUT_LIMIT)
+            if answer.outcome.kept and not await self._stopped():
+                answer = Answer(Outcome.CRASHED)
             outcome = answer.outcome
         finally:
             Box._running -= 1
@@ -144,21 +160,31 @@ class Box:
                 self._loop.remove_reader(self._out)
             if outcome is None or not outcome.kept:
                 self.end()
-        if outcome.kept:
-            self._pause(True)
-        else:
+        if not outcome.kept:
             await self._gone
         return Answer(outcome, self._written.decode(errors="replace"), answer.value, answer.plain, answer.fault)
 
-    def _pause(self, pause: bool) -> None:
-        """Between calls nothing runs: threads that the code left behind take no time from others."""
-        if self._alone and self._threads > len(_QUIET):
-            for first in self._roots:
-                _signal_children(first, signal.SIGSTOP if pause else signal.SIGCONT)
+    async def _stopped(self) -> bool:
+        """Between calls nothing runs, whatever the answer says: the interpreter is stopped, all else is ended. Whether it is so."""
+        if not self._alone:
+            return True
+        deadline = self._loop.time() + STOP_S
+        while self._inside is not None and self._loop.time() < deadline:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._inside, signal.SIGSTOP)
+            pids = usage(self._roots).pids
+            others = [pid for pid in pids if pid not in self._kept and states(pid) - _DEAD]
+            if not others and all(states(pid) <= _STOPPED for pid in self._kept.intersection(pids) - set(self._roots)):
+                return True
+            for parent in pids:
+                _signal_children(parent, signal.SIGKILL, self._kept)
+            await asyncio.sleep(0.001)
+        return False
 
     async def _watched(self, exchange: "asyncio.Task[Answer]", deadline: float) -> Outcome | None:
         """What ended the call; `None` where it ended by itself within the limits."""
         assert self._too_much is not None
+        next_look = 0.0
         while True:
             look = WATCH_S * max(1, Box._running / WATCHED)
             left = deadline - self._loop.time()
@@ -166,12 +192,22 @@ class Box:
             await asyncio.wait(ends, timeout=max(0, min(look, left)), return_when=asyncio.FIRST_COMPLETED)
             if self._too_much.done():
                 return Outcome.OUTPUT_LIMIT
-            taken = usage(self._roots)
-            self._threads = taken.threads
+            taken = usage(self._roots, self._alone)
             if self._alone and taken.threads > self.limits.processes:
                 return Outcome.PROCESS_LIMIT
-            if taken.resident > self.limits.memory and taken.memory() > self.limits.memory:
-                return Outcome.MEMORY_LIMIT
+            started = self._loop.time()
+            if taken.resident > self.limits.memory and (exchange.done() or started >= next_look):
+                memory = asyncio.ensure_future(asyncio.to_thread(taken.memory))
+                ends = {memory, self._too_much, self._gone}
+                await asyncio.wait(ends, timeout=max(WATCH_S, deadline - started), return_when=asyncio.FIRST_COMPLETED)
+                now = self._loop.time()
+                if not memory.done():
+                    if now >= deadline:
+                        return Outcome.TIMEOUT
+                    continue
+                if memory.result() > self.limits.memory:
+                    return Outcome.MEMORY_LIMIT
+                next_look = now + SPARING * (now - started)
             if exchange.done():
                 return None
             if not self.alive:
@@ -257,6 +293,9 @@ class Box:
             self._loop.remove_reader(descriptor)
         self._loop.remove_writer(self._channel)
         os.close(self._alive)
+        if self._inside is not None:
+            os.close(self._inside)
+            self._inside = None
         self._close()
         if not self._gone.done():
             self._gone.set_result(None)
@@ -267,10 +306,10 @@ class Box:
         os.close(self._out)
 
 
-def _signal_children(pid: int, number: signal.Signals) -> bool:
+def _signal_children(pid: int, number: signal.Signals, spared: Collection[int] = ()) -> bool:
     """Whether there was one to signal."""
     signalled = False
-    for child in children(pid):
+    for child in set(children(pid)).difference(spared):
         with contextlib.suppress(ProcessLookupError):
             handle = os.pidfd_open(child)
             try:

@@ -7,19 +7,20 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`memory` is what all processes of a session may have resident together, in bytes; one process's address space may be `HEADROOM`
-    larger. `processes` counts threads too. `scratch` is the size of its `/tmp`, `file` that of one file, `written` that of a call's
-    output before the call is ended; `shown` is how many characters of it a caller gets. `journal` is the code, in bytes, from which a
-    session can be made again, `replay` the seconds that this may take. `cpu` is the processor time of one process in its life.
+    """`memory` is what all processes of a session may have resident together, in bytes, `/tmp` and sockets included; one process's
+    address space may be `HEADROOM` larger. `processes` counts threads too. `scratch` is the size of its `/tmp`, `file` that of one
+    file, `written` that of a call's output before the call is ended; `shown` is how many characters of it a caller gets. `journal`
+    is the code, in bytes, from which a session can be made again, `replay` the seconds that this may take. `cpu` is the processor
+    time of one process in its life.
     """
 
     seconds: float = 10.0
     memory: int = 512 * MIB
-    processes: int = 64
+    processes: int = 32
     cpu: int = 600
-    scratch: int = 64 * MIB
+    scratch: int = 32 * MIB
     file: int = 32 * MIB
-    descriptors: int = 128
+    descriptors: int = 64
     written: int = 1 * MIB
     shown: int = 20_000
     journal: int = 1 * MIB

@@ -22,11 +22,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """`output`: what was written, then what the last expression is. `restored`: the session was made again before the call."""
+    """`output`: what was written, then what the last expression is. `restored`: the session was made again before the call, and
+    its calls of the numbers `changed`, from 1, then gave another output than before.
+    """
 
     output: str
     outcome: Outcome
     restored: bool = False
+    changed: tuple[int, ...] = ()
 
 
 def cut(text: str, characters: int) -> str:

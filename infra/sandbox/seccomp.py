@@ -23,15 +23,19 @@ _DENIED = {
     "msgget": (68, 186), "msgsnd": (69, 189), "mq_open": (240, 180), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105),
     "finit_module": (313, 273), "delete_module": (176, 106), "syslog": (103, 116), "acct": (163, 89), "quotactl": (179, 60),
+    "io_setup": (206, 0),
 }  # fmt: skip
-_CLONE, _CLONE3, _SOCKET, _SOCKETPAIR = (56, 220), (435, 435), (41, 198), (53, 199)
+_CLONE, _CLONE3, _SOCKET, _SOCKETPAIR, _SETSOCKOPT = (56, 220), (435, 435), (41, 198), (53, 199), (54, 208)
+_BUFFERS = (7, 8)
+"""`SO_SNDBUF` and `SO_RCVBUF`: what sockets hold is counted by their number."""
 _NEW_NAMESPACES = 0x7E020000
-_UNIX, _INET, _INET6 = 1, 2, 10
+_UNIX = 1
+"""The others have buffers that grow by themselves, and there is no network."""
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST = 0, 4, 16
-"""Offsets in `struct seccomp_data`; of the first argument, its low half."""
+_NUMBER, _ARCHITECTURE, _FIRST, _THIRD = 0, 4, 16, 32
+"""Offsets in `struct seccomp_data`; of an argument, its low half."""
 _KILL, _ALLOW = 0x80000000, 0x7FFF0000
 
 
@@ -55,10 +59,11 @@ def program(machine: str = "") -> bytes:
     ]  # its flags lie in memory; libc then uses clone
     steps += [_step(_EQUAL, _CLONE[column], 0, 4), _step(_LOAD, _FIRST), _step(_ANY_BIT, _NEW_NAMESPACES, 0, 1)]
     steps += [_refuse(errno.EPERM), _step(_RETURN, _ALLOW)]
-    for call, families in ((_SOCKET, (_UNIX, _INET, _INET6)), (_SOCKETPAIR, (_UNIX,))):
-        steps += [_step(_EQUAL, call[column], 0, len(families) + 3), _step(_LOAD, _FIRST)]
-        steps += [_step(_EQUAL, family, len(families) - i, 0) for i, family in enumerate(families)]
+    for call in (_SOCKET, _SOCKETPAIR):
+        steps += [_step(_EQUAL, call[column], 0, 4), _step(_LOAD, _FIRST), _step(_EQUAL, _UNIX, 1, 0)]
         steps += [_refuse(errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW)]
+    steps += [_step(_EQUAL, _SETSOCKOPT[column], 0, 4), _step(_LOAD, _THIRD)]
+    steps += [_step(_EQUAL, _BUFFERS[0], 1, 0), _step(_EQUAL, _BUFFERS[1], 0, 1), _refuse(errno.EPERM)]
     return b"".join([*steps, _step(_RETURN, _ALLOW)])
 
 

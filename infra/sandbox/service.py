@@ -8,6 +8,7 @@ recently goes first. What the loop awaits has a deadline.
 
 import asyncio
 import contextlib
+import hashlib
 import os
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -35,6 +36,10 @@ class JournalFull(TouchstoneError):
 class SessionLost(TouchstoneError):
     """A session whose calls, made again, did not end as they had."""
 
+    def __init__(self, session: str, reason: str) -> None:
+        super().__init__(f"session {session}: {reason}; call again to retry, or end the session to start anew")
+        self.reason = reason
+
 
 @dataclass
 class _Session:
@@ -43,8 +48,8 @@ class _Session:
     box: Box | None = None
     seeded: bool = False
     """Whether the interpreter was told the session's seed."""
-    journal: list[tuple[str, Outcome]] = field(default_factory=list)
-    """The code of each call, and how it ended."""
+    journal: list[tuple[str, Outcome, bytes]] = field(default_factory=list)
+    """The code of each call, how it ended, and the hash of what it wrote."""
     size: int = 0
 
 
@@ -98,17 +103,18 @@ class Sandbox:
                     "end the session, or raise the limit"
                 )
             restored = False
+            changed: tuple[int, ...] = ()
             if state.box is None or not state.box.alive:
-                await self._restore(state)
+                changed = await self._restore(state)
                 restored = bool(state.journal)
             answer = await self._asked(state, code, self.limits.seconds if seconds is None else seconds)
             if answer.outcome.kept:
-                state.journal.append((code, answer.outcome))
+                state.journal.append((code, answer.outcome, _hash(answer.output)))
                 state.size += size
             if self._sessions.get(session) is not state and state.box is not None:
                 await state.box.kill()  # the session was ended meanwhile
         await self._evict()
-        return Ran(cut(answer.output, self.limits.shown), answer.outcome, restored)
+        return Ran(cut(answer.output, self.limits.shown), answer.outcome, restored, changed)
 
     async def end(self, session: str) -> None:
         """Forget the session; a call of it that is running ends as `crashed`."""
@@ -145,19 +151,27 @@ class Sandbox:
         self._refill()
         return box
 
-    async def _restore(self, state: _Session) -> None:
-        """Give the session an interpreter in which its journal was made again. Raises `SessionLost`."""
+    async def _restore(self, state: _Session) -> tuple[int, ...]:
+        """Give the session an interpreter in which its journal was made again. The calls that gave another output than before.
+
+        Raises `SessionLost`.
+        """
+        changed: list[int] = []
         state.box, state.seeded = await self.take(), False
         deadline = asyncio.get_running_loop().time() + self.limits.replay
-        for number, (code, before) in enumerate(state.journal, 1):
+        for number, (code, before, output) in enumerate(state.journal, 1):
             answer = await self._asked(state, code, deadline - asyncio.get_running_loop().time())
             if answer.outcome is not before:
                 if state.box.alive:
                     await state.box.kill()
                 raise SessionLost(
-                    f"session {state.name}: call {number} of {len(state.journal)}, made again, ended as {answer.outcome} and not as "
-                    f"{before}, with {self.limits.replay:g} s for all; call again to retry, or end the session to start anew"
+                    state.name,
+                    f"call {number} of {len(state.journal)}, made again, ended as {answer.outcome} and not as {before}, "
+                    f"with {self.limits.replay:g} s for all",
                 )
+            if _hash(answer.output) != output:
+                changed.append(number)
+        return tuple(changed)
 
     async def _asked(self, state: _Session, code: str, seconds: float) -> Answer:
         assert state.box is not None
@@ -191,3 +205,7 @@ class Sandbox:
         for state in idle[: max(0, len(idle) - self._live)]:
             assert state.box is not None
             await state.box.kill()
+
+
+def _hash(output: str) -> bytes:
+    return hashlib.sha256(output.encode()).digest()

@@ -33,6 +33,10 @@ _REASONS = {
 }
 
 
+_CHANGED = "note: the session was made again, and call {} gave another output than before\n"
+_NOTES = 5
+
+
 class PythonTools:
     """A toolset over one sandbox, which it closes."""
 
@@ -44,14 +48,23 @@ class PythonTools:
         return (_SPEC,)
 
     async def call(self, session: str, name: str, arguments: Mapping[str, JsonValue]) -> ToolResult:
-        """What the code wrote, or that it went too far: its state is then that before the call."""
+        """What the code wrote, or that it went too far: its state is then that before the call.
+
+        A session that cannot be made again starts anew with the call: code may depend on the time, and that is the policy's doing.
+        """
+        code, lost = str(arguments["code"]), ""
         try:
-            ran = await self._sandbox.run(session, str(arguments["code"]))
+            try:
+                ran = await self._sandbox.run(session, code)
+            except SessionLost as error:
+                await self._sandbox.end(session)
+                lost = f"note: the session was lost and started anew with this call; nothing of before is left ({error.reason})\n"
+                ran = await self._sandbox.run(session, code)
         except JournalFull as error:
             return ToolResult(str(error), error=True)
-        except (NoIsolation, SessionLost, Closed) as error:
+        except (NoIsolation, Closed) as error:
             raise ToolDown(str(error)) from error
-        shown = cut(ran.output, SHOWN)
+        shown = lost + "".join(_CHANGED.format(number) for number in ran.changed[:_NOTES]) + cut(ran.output, SHOWN)
         if ran.outcome.kept:
             return ToolResult(shown)
         limits = self._sandbox.limits

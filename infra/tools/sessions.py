@@ -10,7 +10,7 @@ import itertools
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from infra.tools.base import Effect, ToolDown, ToolResult, ToolSession, ToolSpec
@@ -105,6 +105,8 @@ class _Copy:
     replica: Replica
     name: str = field(default_factory=lambda: secrets.token_hex(16))
     begun: bool = False
+    note: str = ""
+    """For the policy: what of its session could not be made again. That is its own doing, as code may depend on the time."""
 
 
 class _McpSession:
@@ -178,7 +180,8 @@ class _McpSession:
             self._drop(pool.name)
             raise
         copy.begun = True
-        return result
+        note, copy.note = copy.note, ""
+        return replace(result, text=note + result.text)
 
     async def _sent_once(self, pool: Pool, call: ToolCall) -> ToolResult:
         sent = False
@@ -219,7 +222,7 @@ class _McpSession:
             try:
                 for call in [call for call in self._journal if self._of[call.name] is pool]:
                     if (result := await replica.call(call, copy.name, begun=copy.begun)).error:
-                        raise Failed(f"{call.name}: made again it fails ({result.text[:300]})")
+                        copy.note = f"note: the session was made again, and a call of {call.name} failed ({result.text[:300]})\n"
                     copy.begun = True
             except BaseException as error:
                 self._drop(pool.name)

@@ -1,5 +1,7 @@
 """The tool `python`, as a policy meets it."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -48,3 +50,22 @@ async def test_a_closed_sandbox_is_a_tool_that_is_down(python: PythonTools) -> N
     await python.close()
     with pytest.raises(ToolDown, match="sandbox: it is closed"):
         await call(python, "1")
+
+
+async def test_a_session_that_cannot_be_made_again_starts_anew_and_says_so(python: PythonTools) -> None:
+    await call(python, f"import time, os; x = 1\nif time.time() > {time.time() + 0.5}: 1 / 0")
+    await asyncio.sleep(0.6)
+    await call(python, "os._exit(0)")
+    text, error = await call(python, "'x' in dir()")
+    assert not error and text.startswith(
+        "note: the session was lost and started anew with this call; nothing of before is left"
+    )
+    assert text.endswith("False\n")
+    assert await call(python, "3") == ("3\n", False)
+
+
+async def test_a_call_that_gave_another_output_is_told_after_a_crash(python: PythonTools) -> None:
+    await call(python, "import os, uuid; uuid.uuid4()")
+    await call(python, "os._exit(0)")
+    told = "note: the session was made again, and call 1 gave another output than before\n"
+    assert await call(python, "1") == (told + "1\n", False)

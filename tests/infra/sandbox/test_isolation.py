@@ -41,7 +41,11 @@ async def test_a_machine_that_forbids_namespaces_is_refused_with_its_own_words(m
         ("x86_64", 0xC000003E, 435, 0, 0x00050000 | errno.ENOSYS),  # clone3
         ("x86_64", 0xC000003E, 56, 0x11, 0x7FFF0000),  # clone, as fork does it
         ("x86_64", 0xC000003E, 56, 0x10000011, 0x00050000 | errno.EPERM),  # clone into a user namespace
-        ("x86_64", 0xC000003E, 41, 2, 0x7FFF0000),  # an internet socket
+        ("x86_64", 0xC000003E, 41, 1, 0x7FFF0000),  # a socket of this machine
+        ("x86_64", 0xC000003E, 41, 2, 0x00050000 | errno.EAFNOSUPPORT),  # an internet socket
+        ("x86_64", 0xC000003E, 206, 0, 0x00050000 | errno.EPERM),  # asynchronous files
+        ("x86_64", 0xC000003E, 54, 7, 0x00050000 | errno.EPERM),  # a larger buffer of a socket
+        ("x86_64", 0xC000003E, 54, 2, 0x7FFF0000),  # another option of a socket
         ("x86_64", 0xC000003E, 41, 40, 0x00050000 | errno.EAFNOSUPPORT),  # a socket of the virtual machine
         ("x86_64", 0xC000003E, 53, 1, 0x7FFF0000),  # a pair of sockets
         ("x86_64", 0xC000003E, 0x40000000, 0, 0x00050000 | errno.ENOSYS),  # the other numbering
@@ -54,7 +58,7 @@ async def test_a_machine_that_forbids_namespaces_is_refused_with_its_own_words(m
 def test_the_filter_decides_by_the_machine_s_own_numbers(
     machine: str, audit: int, number: int, argument: int, verdict: int
 ) -> None:
-    data = struct.pack("IIQQ", number, audit, 0, argument)
+    data = struct.pack("IIQQQQ", number, audit, 0, argument, 0, argument)
     steps = list(struct.iter_unpack("HBBI", seccomp.program(machine)))
     at, loaded = 0, 0
     while steps[at][0] != 0x06:

@@ -9,6 +9,8 @@ import pytest
 
 from bench.escapes import Baseline
 from infra.sandbox import Closed, Isolation, JournalFull, Limits, Outcome, Sandbox, SessionLost, cut
+from infra.sandbox.cases import run_cases
+from infra.sandbox.watch import Usage, states, usage
 
 
 @pytest.fixture
@@ -206,6 +208,132 @@ async def test_numpy_works_where_memory_is_short_and_threads_are_many() -> None:
         assert grown.outcome is Outcome.MEMORY_LIMIT
         assert (await sandbox.run("a", "int((np.ones((200, 200)) @ np.ones((200, 200)))[0, 0])")).output == "200\n"
         assert (await sandbox.run("a", "import os; os.environ['OPENBLAS_NUM_THREADS']")).output == "'1'\n"
+
+
+FORGE = """
+import json, os, sys
+def forge():
+    frame = sys._getframe()
+    while 'request' not in frame.f_locals: frame = frame.f_back
+    body = json.dumps({'status': 'ok', 'nonce': frame.f_locals['request']['nonce']}).encode()
+    os.write(frame.f_locals['channel'], len(body).to_bytes(4, 'big') + body)
+forge()
+for _ in range(4):
+    if os.fork() == 0:
+        while True: pass
+while True: pass
+"""
+
+
+async def test_nothing_runs_after_an_answer_that_the_code_forged(sandbox: Sandbox) -> None:
+    assert (await sandbox.run("a", FORGE)).outcome is Outcome.OK
+    (box,) = [box for box in sandbox.boxes if len(usage(box._roots).pids) > 1 and box is sandbox._sessions["a"].box]
+    running = [pid for pid in usage(box._roots).pids[1:] if states(pid) - set("TZ")]
+    assert running == []
+    assert (await sandbox.run("b", "1")).output == "1\n"
+
+
+SOCKETS = """
+import os, socket, time
+def fill():
+    kept = []
+    try:
+        while True:
+            kept += socket.socketpair()
+            for one in kept[-2:]:
+                one.setblocking(False)
+                try:
+                    while True: one.send(b'x' * 100_000)
+                except BlockingIOError: pass
+    except OSError: pass
+    return kept
+for _ in range(20):
+    if os.fork() == 0:
+        kept = fill(); time.sleep(100)
+time.sleep(8)
+"""
+
+
+async def test_what_the_kernel_holds_for_a_session_counts_into_its_memory() -> None:
+    async with Sandbox(limits=Limits(memory=192 * 2**20), pool=1) as sandbox:
+        assert (await sandbox.run("a", SOCKETS)).outcome is Outcome.MEMORY_LIMIT
+        many = "import time\nfor i in range(30): open(f'/tmp/{i}', 'wb').write(bytes(2**20))\nx = bytearray(170 << 20)"
+        assert (await sandbox.run("a", many + "\ntime.sleep(3)")).outcome is Outcome.MEMORY_LIMIT
+
+
+async def test_a_session_whose_memory_is_slow_to_look_at_does_not_stall_the_others(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def slow(_: Usage) -> int:
+        looks.append(time.monotonic())
+        time.sleep(0.3)
+        return 0
+
+    monkeypatch.setattr(Usage, "memory", slow)
+    await sandbox.run("b", "1")
+    shared = "import os, time\nx = b'x' * (300 << 20)\nfor _ in range(2):\n    if os.fork() == 0: time.sleep(9)\ntime.sleep(2)"
+    running = asyncio.create_task(sandbox.run("a", shared))
+    worst = 0.0
+    while not running.done():
+        before = time.monotonic()
+        await asyncio.sleep(0.01)
+        worst = max(worst, time.monotonic() - before)
+    assert worst < 0.25 and 1 <= len(looks) <= 2
+
+
+async def test_a_call_that_gives_another_output_when_made_again_is_named(sandbox: Sandbox) -> None:
+    await sandbox.run("a", "1")
+    await sandbox.run("a", "import uuid; uuid.uuid4()")
+    await sandbox.run("a", "import os; os._exit(0)")
+    assert (await sandbox.run("a", "2")).changed == (2,)
+    assert (await sandbox.run("a", "2")).changed == ()
+
+
+@pytest.mark.parametrize(
+    "code", ["import os; os.close(1)", "import os; os.close(2)", "import sys; sys.stdout.write = None"]
+)
+async def test_code_that_closes_its_output_crashed_and_the_next_call_works(sandbox: Sandbox, code: str) -> None:
+    await sandbox.run("a", "x = 1")
+    assert (await sandbox.run("a", code)).outcome is Outcome.CRASHED
+    ran = await sandbox.run("a", "x")
+    assert (ran.output, ran.outcome) == ("1\n", Outcome.OK)
+
+
+CASES = """
+import os
+def f(way):
+    found = sorted(os.listdir('/tmp'))
+    os.makedirs('/tmp/a/b', exist_ok=True)
+    open('/tmp/a/b/c', 'w').close()
+    os.chmod('/tmp/a', 0)
+    if way == 'memory':
+        open('/proc/%d/mem' % os.getppid(), 'rb')
+    return found + os.listdir('/proc/self/fd')[:0]
+"""
+
+
+async def test_a_case_finds_no_file_of_an_earlier_one_and_no_memory_of_its_parent(sandbox: Sandbox) -> None:
+    async with contextlib.aclosing(
+        run_cases(
+            sandbox,
+            CASES,
+            "f",
+            [
+                [
+                    "",
+                ],
+                [
+                    "",
+                ],
+                ["memory"],
+            ],
+            5,
+        )
+    ) as answers:
+        given = [(answer.outcome, answer.value) async for answer in answers]
+    assert given == [(Outcome.OK, "[]"), (Outcome.OK, "[]"), (Outcome.ERROR, None)]
 
 
 async def test_what_ran_while_a_sandbox_closed_is_ended() -> None:

@@ -72,6 +72,16 @@ async def test_sessions_have_their_own_state_and_can_be_made_again(tmp_path: Pat
         assert await texts(tools.session(first.journal), ADD) == ["4"]
 
 
+async def test_a_call_that_fails_when_it_is_made_again_is_told_and_ends_no_episode(tmp_path: Path) -> None:
+    async with own(tmp_path, call_seconds=15, total_seconds=20) as tools:
+        session = tools.session((ADD, call("refuse"), ADD))
+        first, second = await texts(session, ADD, ADD)
+        assert first.startswith("note: the session was made again, and a call of refuse failed (") and first.endswith(
+            ")\n3"
+        )
+        assert second == "4"
+
+
 async def test_killed_in_mid_call_and_between_calls_a_server_loses_nothing(tmp_path: Path) -> None:
     async with own(tmp_path, replicas=2) as tools:
         session = tools.session()
