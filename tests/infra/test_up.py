@@ -40,7 +40,7 @@ def free_port() -> int:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_up_deploys_everything_and_an_interrupt_stops_it(tmp_path: Path, end: signal.Signals) -> None:
     port = free_port()
     up = started(tmp_path, port)
