@@ -7,6 +7,7 @@ that the server would take. The server judges by all of it.
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
@@ -50,9 +51,15 @@ def plain(name: str, schema: Schema) -> dict[str, Any]:
 def satisfies(name: str, schema: Schema, arguments: Mapping[str, Any]) -> bool:
     """Whether arguments are what the plain schema asks for. What cannot be judged does not."""
     try:
-        return bool(Draft202012Validator(plain(name, schema)).is_valid(arguments))
+        return bool(_judge(name, json.dumps(schema)).is_valid(arguments))
     except (UnusableSchema, ArithmeticError, RecursionError, ValueError):  # a number of 400 digits is no float
         return False
+
+
+@lru_cache(maxsize=1024)
+def _judge(name: str, schema: str) -> Draft202012Validator:
+    """By the schema's text: a policy calls the same few tools over and over."""
+    return Draft202012Validator(plain(name, json.loads(schema)))
 
 
 class _Unusable(Exception):

@@ -1,7 +1,7 @@
 """Rejects a question that contains its own answer, or the name of an entity it only describes."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 
 from pipeline.binding import described, names_of
@@ -10,7 +10,7 @@ from pipeline.corpora.world import World
 from pipeline.filters.base import Certifier, Filter
 from schemas.answer import AnswerSpec, EntityAnswer, NumberAnswer, canonical_answer
 from schemas.certificate import Certificate
-from schemas.query import EntityRef, Query
+from schemas.query import Query, named
 from schemas.task import Task
 
 VERSION = "1"
@@ -29,7 +29,7 @@ def leaks(task: Task, world: World | None) -> Certificate:
         formula = _formula_in(task.question, task.answer)
         return certify.reject("answer_in_question", name=formula) if formula else certify.keep()
     query = task.constraints if isinstance(task.constraints, Query) else None
-    given = {name for entity in _named(query) for name in names_of(entity, world)} if world and query else set()
+    given = {name for entity in named(query) for name in names_of(entity, world)} if world and query else set()
     for name in (task.answer.name, *task.answer.aliases):
         if mentions(_without_longer(task.question, name, given), name):
             return certify.reject("answer_in_question", name=name)
@@ -65,15 +65,6 @@ def _without_longer(text: str, name: str, given: Iterable[str]) -> str:
         if len(words(longer)) > len(words(name)) and mentions(longer, name):
             text = re.sub(rf"(?<!\w){re.escape(longer)}(?!\w)", "_", text, flags=re.IGNORECASE)
     return text
-
-
-def _named(query: Query) -> Iterator[str]:
-    for clue in query.clues:
-        match clue.target:
-            case EntityRef(entity=entity):
-                yield entity
-            case Query() as inner:
-                yield from _named(inner)
 
 
 def _formula_in(question: str, gold: AnswerSpec) -> str | None:

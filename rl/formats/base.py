@@ -4,6 +4,7 @@ History only ever grows: the next prompt is the last prompt, the sampled ids and
 are never encoded again. Where a family's own template rewrites earlier turns (it drops old thoughts), ours keeps them.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
@@ -73,7 +74,7 @@ class TurnFormat(Protocol):
         ...
 
 
-class Style:
+class Style(ABC):
     """What the formats have in common. A style reads the parts of a whole turn; why it is none, it raises."""
 
     def __init__(self, codec: Codec, ends: Sequence[str]) -> None:
@@ -113,12 +114,13 @@ class Style:
             raise BrokenFormat(FormatKind.UNKNOWN_TOKEN)
         return self.codec.split(ids[:-1])
 
-    def _step(self, parts: list[str], tools: Mapping[str, Schema]) -> ToolCalls | Answer:
-        raise NotImplementedError
+    @abstractmethod
+    def _step(self, parts: list[str], tools: Mapping[str, Schema]) -> ToolCalls | Answer: ...
 
+    @abstractmethod
     def _said(self, parts: list[str]) -> str:
         """The plain text of the parts."""
-        raise NotImplementedError
+        ...
 
 
 class BlockStyle(Style):
