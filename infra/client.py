@@ -48,7 +48,8 @@ class Completion(Record):
     """What a model wrote. `token_ids` are the sampled ids and `logprobs` the sampler's, one each.
 
     Both are empty where the server gives none (chat gives no log-probabilities). `token_ids` include the token that
-    stopped it; `text` does not. `finish` is `length` where a limit cut it, whatever else the server calls that.
+    stopped it; `text` does not. `finish` is `length` where a limit cut it, whatever else the server calls that. `version`
+    names the weights where a sampler knows them.
     """
 
     text: str
@@ -58,6 +59,7 @@ class Completion(Record):
     completion_tokens: int
     finish: Literal["stop", "length"]
     call_id: str
+    version: str = ""
 
 
 @dataclass

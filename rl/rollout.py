@@ -26,33 +26,34 @@ def unwatched(turn: Turn) -> None:
 
 
 class Sampler(Protocol):
-    """Where turns come from. `version` names the weights."""
-
-    @property
-    def version(self) -> str: ...
+    """Where turns come from."""
 
     async def sample(self, prompt: Sequence[int], *, ends: Sequence[int], max_tokens: int, seed: int) -> Completion:
-        """Continue the prompt up to one of `ends`, which is kept, or `max_tokens`. Raises `ModelError`."""
+        """Continue the prompt up to one of `ends`, which is kept, or `max_tokens`, all of it by the weights it names.
+
+        Raises `ModelError`.
+        """
         ...
 
 
 class ServedSampler:
-    """A policy behind a model server. `version` also keeps its prefix cache apart."""
+    """A policy behind a model server. `version` names its weights, and keeps its prefix cache apart."""
 
     def __init__(self, client: ModelClient, version: str, temperature: float = 1.0) -> None:
-        self.version = version
+        self._version = version
         self._client = client
         self._temperature = temperature
 
     async def sample(self, prompt: Sequence[int], *, ends: Sequence[int], max_tokens: int, seed: int) -> Completion:
-        return await self._client.complete(
+        completion = await self._client.complete(
             prompt,
             max_tokens=max_tokens,
             seed=seed,
             temperature=self._temperature,
             stop_token_ids=tuple(ends),
-            cache_salt=self.version,
+            cache_salt=self._version,
         )
+        return completion.model_copy(update={"version": self._version})
 
 
 async def rollout(
@@ -123,7 +124,7 @@ async def _turn(env: Env, sampler: Sampler, seed: int, turns: list[Turn]) -> Obs
             logprobs=completion.logprobs,
             # By our tokenizer, not the server's text, which leaves out the token that ended the turn.
             text=env.format.decode(completion.token_ids),
-            version=sampler.version,
+            version=completion.version,
             call_id=completion.call_id,
             tool_calls=seen.calls,
             observation=seen.text,

@@ -30,8 +30,6 @@ def oracle(task: Task, world: World | None, env: Env, seed: int) -> "ScriptedSam
 class ScriptedSampler:
     """Writes the moves of a script as a perfect policy would; told by `see` what each led to."""
 
-    version = "script"
-
     def __init__(self, env: Env, script: Script) -> None:
         self._env = env
         self._script = script
@@ -61,6 +59,7 @@ class ScriptedSampler:
             completion_tokens=len(ids),
             finish="stop" if ids[-1] in ends else "length",
             call_id="",
+            version="script",
         )
 
 
