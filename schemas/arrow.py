@@ -15,6 +15,7 @@ from schemas.answer import canonical_answer
 from schemas.base import Record
 from schemas.certificate import Certificate
 from schemas.errors import TouchstoneError
+from schemas.measured import Failure, Metric
 from schemas.row import Candidate, Kept, Rejected
 from schemas.trajectory import Trajectory
 
@@ -273,4 +274,17 @@ ATTEMPTS = Table(
     },
     json=("turns.tool_calls.arguments",),
     optional=("turns.observation", "answer"),
+)
+
+METRICS = Table(
+    "metric",
+    Metric,
+    {"step": INT, "seconds": FLOAT, "name": TEXT, "population": TEXT, "value": FLOAT},
+    optional=("value",),
+)
+
+FAILURES = Table(
+    "failure",
+    Failure,
+    {"stratum": TEXT, "version": TEXT, "outcome": TEXT, "n": INT, "turns": FLOAT, "tokens": FLOAT},
 )

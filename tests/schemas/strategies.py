@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from schemas.answer import CodeAnswer, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
 from schemas.certificate import Certificate, Outcome
 from schemas.difficulty import Difficulty
+from schemas.measured import Failure, Metric
 from schemas.query import Band, Clue, EntityRef, Problem, Query
 from schemas.row import Candidate, Kept, Rejected
 from schemas.task import Evidence, Lineage, NearMiss, Task
@@ -142,3 +143,5 @@ attempts = st.builds(
     error=text,
     tokens=whole,
 )
+metrics = st.builds(Metric, step=count, seconds=real, name=text, population=text, value=st.none() | real)
+failures = st.builds(Failure, stratum=text, version=text, outcome=text, n=count, turns=real, tokens=real)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT, REJECTED, SchemaError
+from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, FAILURES, KEPT, METRICS, REJECTED, SchemaError
 from schemas.base import canonical_json
 from schemas.trajectory import StopReason, ToolCall, Trajectory, Turn
 from tests.schemas import strategies
@@ -21,6 +21,8 @@ TABLES = [
     (CANDIDATES, strategies.candidates),
     (CERTIFICATES, strategies.certificates),
     (ATTEMPTS, strategies.attempts),
+    (METRICS, strategies.metrics),
+    (FAILURES, strategies.failures),
 ]
 tables = pytest.mark.parametrize(("table", "records"), TABLES, ids=[table.name for table, _ in TABLES])
 slow_data = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
