@@ -51,7 +51,9 @@ class Counts(Record):
     @model_validator(mode="after")
     def _closes(self) -> Self:
         if (found := self.right + self.wrong + self.undecided + self.lost) != self.attempts:
-            raise ValueError(f"attempts={self.attempts}: the parts add up to {found}; each attempt ends in exactly one way")
+            raise ValueError(
+                f"attempts={self.attempts}: the parts add up to {found}; each attempt ends in exactly one way"
+            )
         return self
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from infra.place import PartDied
 from rl.train import capacity
 from rl.train.buffer import Buffer, Waiting
-from rl.train.learner import Learner, TrainingError
+from rl.train.stepper import Stepper, TrainingError
 from rl.train.parts import Order, Parts, Played
 from rl.train.progress import Progress, Watch, unwatched
 from schemas.task import Task
@@ -35,12 +35,12 @@ class Loop:
         *,
         buffer: Buffer,
         parts: Parts,
-        learner: Learner,
+        stepper: Stepper,
         watch: Watch = unwatched,
     ) -> None:
         self._config, self._tasks = config, {task.task_id: task for task in tasks}
         self._ids = tuple(self._tasks)
-        self._buffer, self._parts, self._learner, self._watch = buffer, parts, learner, watch
+        self._buffer, self._parts, self._stepper, self._watch = buffer, parts, stepper, watch
         self._begun = 0
         """Groups that were ever admitted."""
         self._queue: deque[Waiting] = deque()
@@ -67,11 +67,11 @@ class Loop:
         finally:
             ticking.cancel()
             await self._put_aside()
-        await self._learner.checkpoint()
+        await self._stepper.checkpoint()
         await self._tell()
 
     async def _recover(self) -> None:
-        await self._learner.recover()
+        await self._stepper.recover()
         self._begun = await self._buffer.begun()
         self._queue.extend(await self._buffer.open())
         self._open.update(waiting.group for waiting in self._queue)
@@ -79,9 +79,9 @@ class Loop:
 
     def _enough(self) -> bool:
         config = self._config
-        if config.steps is not None and self._learner.version >= config.steps:
+        if config.steps is not None and self._stepper.version >= config.steps:
             return True
-        return config.minutes is not None and self._learner.seconds >= 60 * config.minutes
+        return config.minutes is not None and self._stepper.seconds >= 60 * config.minutes
 
     async def _next_event(self) -> None:
         """Wait for a play or the step to end, and take in what it led to."""
@@ -113,7 +113,7 @@ class Loop:
         if config.epochs is not None and self._begun >= config.epochs * len(self._ids):
             return False
         if not capacity.may_begin(
-            rollout.mode, version=self._learner.version, begun=self._begun, groups=config.groups, ahead=rollout.ahead
+            rollout.mode, version=self._stepper.version, begun=self._begun, groups=config.groups, ahead=rollout.ahead
         ):
             return False
         epoch, place = capacity.place_of(self._begun, len(self._ids), config.seed)
@@ -167,7 +167,7 @@ class Loop:
         if nothing_else or capacity.may_train(mode, batch_ready=self._batch_ready, in_flight=playing):
             self._cutting = False
             groups = [self._ready.popleft() for _ in range(min(len(self._ready), self._config.groups))]
-            self._step = asyncio.create_task(self._learner.take(groups, self._gauges()))
+            self._step = asyncio.create_task(self._stepper.take(groups, self._gauges()))
 
     def _gauges(self) -> dict[str, float]:
         saved = sum(waiting.saved is not None for waiting in self._queue)
@@ -199,11 +199,11 @@ class Loop:
         self._watch(
             Progress(
                 stage="train",
-                step=self._learner.version,
+                step=self._stepper.version,
                 steps=self._config.steps,
-                minutes=self._learner.seconds / 60,
+                minutes=self._stepper.seconds / 60,
                 of_minutes=self._config.minutes,
-                metrics=self._learner.metrics,
+                metrics=self._stepper.metrics,
                 in_flight=int(gauges["in_flight/attempts"]),
                 suspended=int(gauges["suspended/attempts"]),
                 waiting=len(self._ready),

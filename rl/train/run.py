@@ -1,11 +1,11 @@
 """The folder of a training run: everything that it needs to go on, and everything it has come to.
 
-    run.json                 the config, and what it was resolved to
-    buffer.sqlite            every attempt and batch (`buffer`)
-    checkpoints/             the last and the best, each a model folder (`checkpoints`)
-    trajectories/            what was trained, turn by turn
-    evaluation-before.json   held-out tasks, and evaluation-after.json
-    metrics.parquet, failures.parquet, report.html
+run.json                 the config, and what it was resolved to
+buffer.sqlite            every attempt and batch (`buffer`)
+checkpoints/             the last and the best, each a model folder (`checkpoints`)
+trajectories/            what was trained, turn by turn
+evaluation-before.json   held-out tasks, and evaluation-after.json
+metrics.parquet, failures.parquet, report.html
 """
 
 import json
@@ -76,7 +76,9 @@ class TrainRun:
     def release(self) -> releases.Release:
         release = releases.load(self.origin.release)
         if release.manifest.content != self.origin.content:
-            raise TrainRunError(f"{self.origin.release}: is another release than the run {self.id} began with; begin anew")
+            raise TrainRunError(
+                f"{self.origin.release}: is another release than the run {self.id} began with; begin anew"
+            )
         return release
 
     @property
@@ -95,8 +97,9 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
         if split not in (splits := release.splits(config.family)):
             known = ", ".join(f"{family} ({', '.join(release.splits(family))})" for family in release.manifest.funnel)
             raise TrainRunError(
-                f"{release.version}: has no rows of {config.family}/{split}; it holds {known}" if splits or known else
-                f"{release.version}: holds no rows"
+                f"{release.version}: has no rows of {config.family}/{split}; it holds {known}"
+                if splits or known
+                else f"{release.version}: holds no rows"
             )
     model = resolve(config.policy, settings.cache)
     Policy.load(model.path, config.limits)
@@ -141,7 +144,9 @@ def open_run(path: Path) -> TrainRun:
         )
     except (KeyMissing, ValueError, KeyError, TypeError) as error:
         why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
-        raise TrainRunError(f"{path}: is no training run of this version ({why}); begin one with `touchstone train`") from error
+        raise TrainRunError(
+            f"{path}: is no training run of this version ({why}); begin one with `touchstone train`"
+        ) from error
 
 
 def _write(run: TrainRun) -> None:
