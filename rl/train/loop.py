@@ -51,7 +51,6 @@ class Loop:
         """Groups that are complete and in no batch."""
         self._plays: dict[asyncio.Task[Played], Waiting] = {}
         self._step: asyncio.Task[None] | None = None
-        self._cutting = False
 
     async def run(self) -> None:
         """Raises `TrainingError`, `SolverDown`, `BufferError` or whatever else a part cannot go on after."""
@@ -160,14 +159,12 @@ class Loop:
         if self._step is not None:
             return
         mode, playing = self._config.rollout.mode, len(self._plays)
-        if capacity.must_cut(mode, batch_ready=self._batch_ready, in_flight=playing) and not self._cutting:
-            self._cutting = True
-            await self._parts.cut()
         nothing_else = bool(self._ready) and not playing and not self._queue
         if nothing_else or capacity.may_train(mode, batch_ready=self._batch_ready, in_flight=playing):
-            self._cutting = False
             groups = [self._ready.popleft() for _ in range(min(len(self._ready), self._config.groups))]
             self._step = asyncio.create_task(self._stepper.take(groups, self._gauges()))
+            if capacity.must_cut(mode):
+                await self._parts.cut()
 
     def _gauges(self) -> dict[str, float]:
         saved = sum(waiting.saved is not None for waiting in self._queue)
