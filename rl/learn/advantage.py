@@ -32,8 +32,8 @@ def has_signal(group: Sequence[Sequence[float]]) -> bool:
     Asked of returns and not of rewards: members that are all right but after different numbers of turns still tell short
     from long. Nor of advantages: members that are all right after equally many turns, two or more, have advantages other
     than 0 (the first turns below, the last above their own mean), but no choice in them did better than another. Leaving
-    such a group out gives up a part of the pressure towards short attempts, never its sign: of two lengths of which the
-    shorter is chosen with probability p, (1 + p) / 2 of it is left in groups of 2, nearly all in groups of 8.
+    such a group out gives up a part of the pressure towards short attempts, and keeps its sign: where one turn is chosen over
+    two with probability p, 1 - (1 - p)^(n-1) / 2 of it is left. Where gamma is 1 nothing is given up.
     """
     means = [fmean(each) for each in group]
     return max(means) - min(means) > NO_DIFFERENCE

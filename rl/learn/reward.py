@@ -36,9 +36,9 @@ def reward(graded: Graded, options: RewardOptions) -> float | None:
 def returns(reward: float, turns: int, gamma: float) -> tuple[float, ...]:
     """Of turns i = 1..T: G_i = gamma^(T-i) * R where R > 0, else R at every turn.
 
-    The discounted return of a reward that comes at the end (Kimi-Researcher report: the reward of a step is gamma to the
-    number of steps still to come, times R, "to correct trajectories"): the last turn is worth R, the first turn of a short
-    attempt more than that of a long one. A decayed failure would make long failures better, so R <= 0 stays as it is.
+    The Kimi-Researcher report gives step s of a correct trajectory gamma^(s-1) * R, so that short ones "earn a higher reward
+    for their initial actions"; that holds if s counts from the end, which is the discounted return of a reward that comes
+    last. A decayed failure would make long failures better, so R <= 0 stays as it is.
     """
     if reward <= 0:
         return (reward,) * turns
