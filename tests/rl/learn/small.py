@@ -80,7 +80,15 @@ def gradients(learner: Learner) -> dict[str, torch.Tensor]:
 def apart(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
     """The largest difference between equally named tensors."""
     assert one.keys() == other.keys()
-    return max(float((one[name].float() - other[name].float()).abs().max()) for name in one)
+    return max(float((one[name] - other[name]).abs().max()) for name in one)
+
+
+def moved(learner: Learner, found: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """`found`, after one step, without those weights whose gradient was next to 0.
+
+    AdamW divides a gradient by its own size, so where it is rounding alone the weight moves by as much as anywhere.
+    """
+    return {name: found[name] * (gradient.abs() > 1e-5) for name, gradient in gradients(learner).items()}
 
 
 def read(folder: str | Path) -> dict[str, torch.Tensor]:
