@@ -35,14 +35,14 @@ class VllmEngine:
         *,
         cache: Path,
         temperature: float,
-        options: EngineOptions = EngineOptions(),
+        options: EngineOptions,
         timeout_s: float = 600.0,
         command: Command = vllm_command,
     ) -> None:
-        """`model` are the weights of version 0. A server that leaves a call unanswered for `timeout_s` counts as dead."""
+        """`model` are the weights of version 0. `temperature` holds for turns that begin from when it is set. A server that leaves a call unanswered for `timeout_s` counts as dead."""
         self._model = model
         self._cache = cache
-        self._temperature = temperature
+        self.temperature = temperature
         self._options = replace(options, exchange=True)
         self._timeout_s = timeout_s
         self._command = command
@@ -64,7 +64,7 @@ class VllmEngine:
         for _ in range(DEATHS):
             client = await self._up()
             version = str(self._weights.version if self._weights else 0)
-            sampler = ServedSampler(client, version, self._temperature)
+            sampler = ServedSampler(client, version, self.temperature)
             try:
                 with self._turn():
                     said = await sampler.sample(prompt, ends=ends, max_tokens=max_tokens, seed=seed)
@@ -166,16 +166,14 @@ class VllmEngine:
         weights = self._weights
         model = self._model if weights is None else replace(self._model, path=Path(weights.folder))
         async with contextlib.AsyncExitStack() as server:
-            endpoint = await server.enter_async_context(self._serving(model))
-            client = ModelClient(endpoint, None, self._options.max_num_seqs, timeout_s=self._timeout_s)
-            await server.enter_async_context(client)
+            client = await server.enter_async_context(self._serving(model))
             if weights is not None:
-                await prove(endpoint, model.path, weights.sha256, self._timeout_s)
+                await prove(client.endpoint, model.path, weights.sha256, self._timeout_s)
             self._server = server.pop_all()
         return client
 
     @contextlib.asynccontextmanager
-    async def _serving(self, model: LocalModel) -> AsyncIterator[Endpoint]:
+    async def _serving(self, model: LocalModel) -> AsyncIterator[ModelClient]:
         """A server, kept by a thread of its own until the block ends or `_over` is set, while it starts too."""
         over = self._over = threading.Event()
         up: Future[Endpoint] = Future()
@@ -193,8 +191,11 @@ class VllmEngine:
 
         keeper = threading.Thread(target=keep, daemon=True)
         keeper.start()
-        try:
-            yield await asyncio.wrap_future(up)
-        finally:
-            over.set()
-            await asyncio.to_thread(keeper.join)
+        async with contextlib.AsyncExitStack() as after:
+            try:
+                endpoint = await asyncio.wrap_future(up)
+                client = ModelClient(endpoint, None, self._options.max_num_seqs, timeout_s=self._timeout_s)
+                yield await after.enter_async_context(client)
+            finally:  # the server first: calls that are still with it then fail as those of a dead one do
+                over.set()
+                await asyncio.to_thread(keeper.join)
