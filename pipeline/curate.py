@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
+from infra.files import locked
 from infra.journal import Journal
 from infra.store import Store
 from pipeline import assemble, passn, release, stages
@@ -94,7 +95,7 @@ async def curate(
     """
     store.check()
     run = start(config, world, runs)
-    with run.locked():
+    with locked(run.path):
         for batches in _rounds(run):
             for stage in stages.ORDER[config.family]:
                 todo = [batch for batch in batches if not run.has(stages.LEFT_BY[stage], batch)]

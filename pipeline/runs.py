@@ -4,20 +4,16 @@ Invariants: a file appears whole, by rename after it is on the disk; equal confi
 process at a time works in it; a killed run goes on from the files it left, and its model calls from the journal.
 """
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pydantic import ValidationError
 
+from infra.files import write_whole
 from infra.store import explained
 from schemas.arrow import SCHEMA_VERSION, Table
 from schemas.base import Record, canonical_json, content_hash
@@ -77,26 +73,6 @@ class Run:
     def journal(self) -> Path:
         return self.path / "journal.sqlite"
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the run for this process; the kernel lets go when the process ends, however it ends.
-
-        Raises `RunError` naming the process that holds it.
-        """
-        with explained(str(self.path)), (self.path / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                raise RunError(
-                    f"{self.path}: process {file.read().strip() or 'unknown'} works on this run; wait for it, or stop it and "
-                    "run again: nothing that is done is repeated"
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield
-
     def has(self, name: str, batch: int) -> bool:
         """Whether the file is there and reads as Parquet; a damaged one counts as not done."""
         try:
@@ -136,15 +112,4 @@ class Run:
         return self.path / f"{name}-{batch:05d}.parquet"
 
     def _write(self, name: str | Path, data: Any) -> None:
-        path = self.path / name
-        partial = path.with_name(f".{path.name}.{uuid4().hex}")
-        with explained(str(path)):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with partial.open("xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+        write_whole(self.path / name, data)

@@ -69,6 +69,16 @@ class Sprt:
         return "open" if n >= self.test.limit else None
 
 
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Exactly `n` samples, all at once."""
+
+    n: int
+
+    def verdict(self, n: int, s: int) -> str | None:
+        return "done" if n >= self.n else None
+
+
 @cache
 def wave(rule: Rule, n: int, s: int) -> int:
     """How many samples to draw at once after `s` right of `n`; 0 once decided.
@@ -118,8 +128,8 @@ def pass_all_k(n: int, c: int, k: int) -> float:
     return math.comb(c, k) / math.comb(n, k)
 
 
-def wilson(n: int, s: int, z: float = 1.959963984540054) -> tuple[float, float]:
-    """Wilson's score interval of a rate; 95 % by default, 0..1 without samples."""
+def wilson(n: float, s: float, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Wilson's score interval of a rate; 95 % by default, 0..1 without samples. An effective `n` need not be whole."""
     if n == 0:
         return 0.0, 1.0
     rate, spread = s / n, z * z / n

@@ -1,8 +1,9 @@
-"""Episodes of a policy, turn by turn.
+"""Episodes of a policy, turn by turn, in one go or in stints.
 
 Invariants: an episode changes its state only between turns; one model call at a time, whose prompt is exactly
 `env.prompt`; a turn is recorded once what it led to is known; an episode ends within `seconds`, however slow the model or a
-tool is; a broken call ends it with `infra`, and only a server that will never answer raises, `SolverDown`.
+tool is; a broken call ends it with `infra`, and only a server that will never answer raises, `SolverDown`; an episode that is
+put aside between two turns and restored goes on with the prompt and the seed it would have had.
 """
 
 import asyncio
@@ -23,6 +24,11 @@ Watch = Callable[[Turn], None]
 
 def unwatched(turn: Turn) -> None:
     """A `Watch` that looks away."""
+
+
+def never() -> bool:
+    """Of an episode that is played to its end."""
+    return False
 
 
 class Sampler(Protocol):
@@ -73,17 +79,16 @@ async def rollout(
     """
     turns: list[Turn] = []
     try:
-        async with asyncio.timeout(seconds):
-            env.reset(task)
-            last = await play(env, sampler, seed, turns, watch)
-    except TimeoutError:
-        last = Observation(stop=StopReason.TIME_BUDGET)
-    except HopelessError as error:
-        raise SolverDown(str(error)) from error
-    except ModelError as error:
-        last = Observation(stop=StopReason.INFRA, error=str(error))
+        env.reset(task)
+        last = await play(env, sampler, seed, turns, seconds=seconds, watch=watch)
     finally:
         await env.close()
+    assert last is not None
+    return ended(task, seed, turns, last, solver, arm)
+
+
+def ended(task: Task, seed: int, turns: Sequence[Turn], last: Observation, solver: str, arm: str) -> Trajectory:
+    """The attempt that `last` was the end of."""
     assert last.stop is not None
     return Trajectory(
         task_id=task.task_id,
@@ -98,13 +103,41 @@ async def rollout(
     )
 
 
-async def play(env: Env, sampler: Sampler, seed: int, turns: list[Turn], watch: Watch) -> Observation:
-    """Play the running episode to its end; `turns` grows meanwhile, and holds those it already has."""
+async def play(
+    env: Env,
+    sampler: Sampler,
+    seed: int,
+    turns: list[Turn],
+    *,
+    seconds: float,
+    watch: Watch = unwatched,
+    enough: Callable[[], bool] = never,
+) -> Observation | None:
+    """Play the running episode on; `turns` are those it already has, and grows.
+
+    Gives how it ended, within `seconds`, or `None` where it is put aside: `enough` is asked after each turn.
+    """
+    try:
+        async with asyncio.timeout(seconds):
+            return await _play(env, sampler, seed, turns, watch, enough)
+    except TimeoutError:
+        return Observation(stop=StopReason.TIME_BUDGET)
+    except HopelessError as error:
+        raise SolverDown(str(error)) from error
+    except ModelError as error:
+        return Observation(stop=StopReason.INFRA, error=str(error))
+
+
+async def _play(
+    env: Env, sampler: Sampler, seed: int, turns: list[Turn], watch: Watch, enough: Callable[[], bool]
+) -> Observation | None:
     while env.budget:
         seen = await _turn(env, sampler, seed, turns)
         watch(turns[-1])
         if seen.done:
             return seen
+        if enough():
+            return None
     error = "" if turns else "the question alone fills the window; raise limits.context"
     return Observation(stop=StopReason.CONTEXT_OVERFLOW, error=error)
 

@@ -61,7 +61,8 @@ class Task(Record):
     """One question. `task_id` hashes what is asked and what is right, so equal tasks are one task wherever they were made."""
 
     task_id: str
-    family: Family
+    family: Family | Literal["benchmark"]
+    """`benchmark` is one of a user's file: nothing generates or curates such tasks."""
     stratum: str
     question: str
     answer: AnswerSpec

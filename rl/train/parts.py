@@ -95,3 +95,26 @@ class Trainer(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Parts(Protocol):
+    """All parts of a run, wherever they are."""
+
+    @property
+    def trainer(self) -> Trainer: ...
+
+    async def play(self, order: Order) -> Played:
+        """One stint, on the worker with the fewest. Raises `PartDied` where it, or an engine of its, died."""
+        ...
+
+    async def cut(self) -> None:
+        """`Worker.cut` of every worker."""
+        ...
+
+    async def swap(self, weights: Weights) -> None:
+        """`Engine.swap` of every engine."""
+        ...
+
+    async def mend(self) -> None:
+        """Start every part anew that died: an engine with the weights of the last swap, a trainer with nothing loaded."""
+        ...

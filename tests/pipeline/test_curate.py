@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.files import FolderInUse
 from infra.settings import ROOT
 from infra.store import Store, StoreUnreachable
 from pipeline import assemble, stages
@@ -201,7 +202,7 @@ def test_two_runs_of_one_config_at_once_are_refused(first, tmp_path):
     prime(tmp_path, first)
     process = started(tmp_path)
     wait_for(lambda: (tmp_path / "log").exists(), process)
-    with pytest.raises(RunError, match=f"process {process.pid} works on this run"):
+    with pytest.raises(FolderInUse, match=f"process {process.pid} works on this run"):
         go(tmp_path)
     process.kill()
     process.wait()

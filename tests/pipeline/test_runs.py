@@ -1,13 +1,9 @@
 """A run's folder holds complete files or none, and one process works in it at a time."""
 
 import json
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
-from infra.settings import ROOT
 from pipeline.runs import Origin, Run, RunError
 from schemas.arrow import CANDIDATES
 from schemas.config import CurateConfig
@@ -66,38 +62,6 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     (tmp_path / "run.json").write_text("{")
     with pytest.raises(RunError, match="is no run"):
         Run.open(tmp_path)
-
-
-def test_a_second_process_is_refused_and_told_who_works(run):
-    code = """
-        import sys
-        from pathlib import Path
-        from pipeline.runs import Run
-        with Run.open(Path(sys.argv[1])).locked():
-            print("locked", flush=True)
-            sys.stdin.read()
-        """
-    holder = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code), str(run.path)],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout.readline() == "locked\n"
-    with pytest.raises(RunError, match=f"process {holder.pid} works on this run"), run.locked():
-        pass
-    holder.kill()  # -9: nothing of the holder's own runs any more
-    holder.communicate()
-    with run.locked():
-        pass
-
-
-def test_the_lock_is_free_again_after_an_error(run):
-    with pytest.raises(ZeroDivisionError), run.locked():
-        raise ZeroDivisionError
-    with run.locked():
-        pass
 
 
 def test_a_full_disk_leaves_no_file_and_keeps_what_was_done(run):

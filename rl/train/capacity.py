@@ -1,0 +1,54 @@
+"""The rules by which a run admits tasks, plays and trains: pure functions of counts, the same for every mode.
+
+sync      begins one batch, plays it to its end, trains on it
+partial   begins up to `ahead` batches more, so that every slot is busy; as soon as one batch is complete it is trained,
+          while the rest waits where it stands
+async     as partial, and goes on playing while it trains
+"""
+
+import random
+from functools import lru_cache
+
+from schemas.training import Mode
+
+
+def may_begin(mode: Mode, *, version: int, begun: int, groups: int, ahead: int) -> int:
+    """Groups that may be begun now: `begun <= (version + 1 + ahead) * groups`, with `version` the steps that were taken.
+
+    The capacity law of AReaL (arXiv 2505.24298, section 5.1): what is begun at most `ahead` batches early is at most about
+    `ahead` versions old when its turn comes.
+    """
+    limit = (version + 1 + (0 if mode == "sync" else ahead)) * groups
+    return max(0, limit - begun)
+
+
+def may_play(mode: Mode, *, training: bool, batch_ready: bool) -> bool:
+    """Whether a free slot takes the next attempt."""
+    return mode == "async" or not (training or batch_ready)
+
+
+def may_train(mode: Mode, *, batch_ready: bool, in_flight: int) -> bool:
+    return batch_ready and (mode == "async" or not in_flight)
+
+
+def must_cut(mode: Mode, *, batch_ready: bool, in_flight: int) -> bool:
+    """Whether what is played must be put aside for a batch that is complete."""
+    return mode != "async" and batch_ready and in_flight > 0
+
+
+def place_of(number: int, tasks: int, seed: int) -> tuple[int, int]:
+    """Epoch and task of the group with this number: every epoch goes through all tasks once, in an order of its own."""
+    epoch, at = divmod(number, tasks)
+    return epoch, _order(epoch, tasks, seed)[at]
+
+
+@lru_cache(maxsize=4)
+def _order(epoch: int, tasks: int, seed: int) -> tuple[int, ...]:
+    order = list(range(tasks))
+    random.Random(f"{seed}/epoch/{epoch}").shuffle(order)
+    return tuple(order)
+
+
+def attempt_seed(seed: int, group: int, member: int) -> int:
+    """The seed of a member of the group with this number."""
+    return random.Random(f"{seed}/{group}/{member}").getrandbits(31)

@@ -1,0 +1,82 @@
+"""What of a run is kept: the last checkpoints and the best, each a model folder that can be served as it is."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from rl.learn.records import Graded
+from rl.train.buffer import Buffer
+from rl.train.parts import Trainer
+from schemas.arrow import ATTEMPTS
+from schemas.training import CheckpointOptions
+
+BUFFER, SCORES = "buffer.sqlite", "scores.json"
+
+
+class Checkpoints:
+    """Under `folder`: `checkpoints/step-000010/` with a copy of the buffer, and `trajectories/step-000010.parquet`."""
+
+    def __init__(self, folder: Path, options: CheckpointOptions) -> None:
+        self._folder, self._options = folder / "checkpoints", options
+        self._ledger = folder / "trajectories"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._ledger.mkdir(exist_ok=True)
+
+    @property
+    def steps(self) -> list[int]:
+        """Of the checkpoints that are there, ascending."""
+        return sorted(int(path.name.removeprefix("step-")) for path in self._folder.glob("step-*[0-9]"))
+
+    @property
+    def last(self) -> int:
+        """Step of the last one; 0 when there is none."""
+        return max(self.steps, default=0)
+
+    def path(self, step: int) -> Path:
+        return self._folder / f"step-{step:06d}"
+
+    @property
+    def best(self) -> int:
+        """Step of the one with the best score; 0 when there is none."""
+        scores = self._scores()
+        return max((step for step in self.steps if step in scores), key=lambda step: (scores[step], step), default=0)
+
+    async def load(self, trainer: Trainer) -> int:
+        """Load the last one into the trainer, if there is any. Gives its step, 0 without one."""
+        if last := self.last:
+            await trainer.load(str(self.path(last)))
+        return last
+
+    async def save(self, step: int, trainer: Trainer, buffer: Buffer) -> None:
+        """Keep what the trainer and the buffer have come to, archive what was trained, and remove older ones."""
+        making = self._folder / f".making-{step:06d}"
+        shutil.rmtree(making, ignore_errors=True)
+        await trainer.save(str(making))
+        await buffer.copy(making / BUFFER)
+        metrics = await buffer.metrics()
+        await asyncio.to_thread(making.rename, self.path(step))
+        since = [said for at, _, said in metrics if step - self._options.every < at <= step]
+        rates = [said["pass_rate/valid"] for said in since if "pass_rate/valid" in said]
+        if rates:
+            scores = self._scores() | {step: sum(rates) / len(rates)}
+            (self._folder / SCORES).write_text(json.dumps(scores))
+        await buffer.archive(step, lambda attempts: self._write(step, attempts))
+        self._remove_old()
+
+    def _write(self, step: int, attempts: Iterable[Graded]) -> None:
+        partial = self._ledger / f".partial-{step:06d}"
+        pq.write_table(ATTEMPTS.pack(graded.trajectory for graded in attempts), partial, compression="zstd")
+        partial.rename(self._ledger / f"step-{step:06d}.parquet")
+
+    def _remove_old(self) -> None:
+        keep = {*self.steps[-self._options.keep :], self.best}
+        for step in set(self.steps) - keep:
+            shutil.rmtree(self.path(step))
+
+    def _scores(self) -> dict[int, float]:
+        path = self._folder / SCORES
+        return {int(step): score for step, score in json.loads(path.read_text()).items()} if path.exists() else {}

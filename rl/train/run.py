@@ -1,0 +1,153 @@
+"""The folder of a training run: everything that it needs to go on, and everything it has come to.
+
+    run.json                 the config, and what it was resolved to
+    buffer.sqlite            every attempt and batch (`buffer`)
+    checkpoints/             the last and the best, each a model folder (`checkpoints`)
+    trajectories/            what was trained, turn by turn
+    evaluation-before.json   held-out tasks, and evaluation-after.json
+    metrics.parquet, failures.parquet, report.html
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from infra.files import write_whole
+from infra.models import resolve
+from infra.settings import Settings
+from infra.store import KeyMissing, Store, explained
+from pipeline import release as releases
+from pipeline.replay import config_of
+from rl.policy import Policy
+from schemas.arrow import SCHEMA_VERSION
+from schemas.base import Record, content_hash
+from schemas.config import CurateConfig, describe_errors
+from schemas.errors import TouchstoneError
+from schemas.task import Task
+from schemas.training import TrainConfig
+
+FOLDER = "training"
+RUN_FILE = "run.json"
+
+
+class TrainRunError(TouchstoneError):
+    """No training run, or one that cannot be made."""
+
+
+class TrainOrigin(Record):
+    """What a run trains on, and from where."""
+
+    release: str
+    """Its URL."""
+    version: str
+    content: str
+    """Hash of the release's content."""
+    policy: str
+    """Name of the model that learning begins with."""
+    revision: str
+    folder: str
+    """Where it lies on this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRun:
+    """One run. Equal settings on an equal release and policy are the same run, however long it is to go on."""
+
+    path: Path
+    config: TrainConfig
+    origin: TrainOrigin
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    @property
+    def policy(self) -> Path:
+        return Path(self.origin.folder)
+
+    def tasks(self, split: str) -> list[Task]:
+        """The tasks of a split of the release. Raises `ReleaseError` or `StoreError` where it is gone or changed."""
+        return [row.task for row in self.release.rows(self.config.family, split)]
+
+    @property
+    def release(self) -> releases.Release:
+        release = releases.load(self.origin.release)
+        if release.manifest.content != self.origin.content:
+            raise TrainRunError(f"{self.origin.release}: is another release than the run {self.id} began with; begin anew")
+        return release
+
+    @property
+    def curation(self) -> CurateConfig:
+        """The config of the run that made the tasks: it names their world."""
+        return CurateConfig.model_validate(self.release.manifest.configs[self.config.family])
+
+
+def create(config: TrainConfig, settings: Settings) -> TrainRun:
+    """The run of these settings, new or as it was left; its limits (`steps`, `minutes`, `epochs`) are those of `config`.
+
+    Raises `ReleaseError`, `BrokenRelease`, `UnavailableModel`, `PolicyError` or `TrainRunError`.
+    """
+    release = releases.load(releases.resolve(Store(settings.store), config.release))
+    for split in (config.split, config.evaluation.split):
+        if split not in (splits := release.splits(config.family)):
+            known = ", ".join(f"{family} ({', '.join(release.splits(family))})" for family in release.manifest.funnel)
+            raise TrainRunError(
+                f"{release.version}: has no rows of {config.family}/{split}; it holds {known}" if splits or known else
+                f"{release.version}: holds no rows"
+            )
+    model = resolve(config.policy, settings.cache)
+    Policy.load(model.path, config.limits)
+    origin = TrainOrigin(
+        release=release.url,
+        version=release.version,
+        content=release.manifest.content,
+        policy=model.name,
+        revision=model.revision,
+        folder=str(model.path),
+    )
+    limits = {"steps", "minutes", "epochs", "release"}
+    key = content_hash(
+        [config.model_dump(mode="json", exclude=limits), origin.content, origin.revision, SCHEMA_VERSION], length=12
+    )
+    run = TrainRun(settings.cache / FOLDER / f"train-{key}", config, origin)
+    _write(run)
+    return run
+
+
+def find(name: str, settings: Settings) -> TrainRun:
+    """A run by its folder or id, or the `latest`. Raises `TrainRunError`."""
+    folder = settings.cache / FOLDER
+    if name == "latest":
+        found = sorted(_runs(folder), key=lambda path: path.stat().st_mtime)
+        if not found:
+            raise TrainRunError(f"{folder}: holds no training run; begin one with `touchstone train`")
+        return open_run(found[-1].parent)
+    path = Path(name) if "/" in name or Path(name).is_dir() else folder / name
+    return open_run(path)
+
+
+def open_run(path: Path) -> TrainRun:
+    """Raises `TrainRunError` for a folder that is no run of this version."""
+    try:
+        with explained(str(path)):
+            described = json.loads((path / RUN_FILE).read_bytes())
+        return TrainRun(
+            path.absolute(),
+            TrainConfig.model_validate(described["config"]),
+            TrainOrigin.model_validate(described["origin"]),
+        )
+    except (KeyMissing, ValueError, KeyError, TypeError) as error:
+        why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
+        raise TrainRunError(f"{path}: is no training run of this version ({why}); begin one with `touchstone train`") from error
+
+
+def _write(run: TrainRun) -> None:
+    described = {"config": run.config.model_dump(mode="json"), "origin": run.origin.model_dump(mode="json")}
+    write_whole(run.path / RUN_FILE, json.dumps(described, indent=1).encode())
+
+
+def _runs(folder: Path) -> Iterator[Path]:
+    return folder.glob(f"*/{RUN_FILE}")
