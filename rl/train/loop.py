@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from infra.place import PartDied
 from rl.train import capacity
 from rl.train.buffer import Buffer, Waiting
-from rl.train.stepper import Stepper, TrainingError
 from rl.train.parts import Order, Parts, Played
 from rl.train.progress import Progress, Watch, unwatched
+from rl.train.stepper import Stepper, TrainingError
 from schemas.task import Task
 from schemas.training import TrainConfig
 
