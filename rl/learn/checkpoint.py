@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from infra.store import StoreError, Written, explained, measure
 from schemas.errors import TouchstoneError
 
-WEIGHTS_FILE, OPTIMISER_FILE, MANIFEST_FILE = "model.safetensors", "optimiser.safetensors", "manifest.json"
+WEIGHTS_FILE, OPTIMISER_FILE, MANIFEST_FILE = "model.safetensors", "optimiser.state", "manifest.json"
 _COPIED = frozenset((".json", ".jinja", ".txt", ".model"))
 """What a model folder holds beside weights: config, tokenizer, chat template, `build.json`."""
 _NOT_COPIED = frozenset((MANIFEST_FILE, "model.safetensors.index.json"))
