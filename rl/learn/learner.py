@@ -71,10 +71,11 @@ class TrainerSetup:
 class Learner:
     """One rank's share of the model and its optimiser. Raises `TrainerError`."""
 
-    def __init__(self, setup: TrainerSetup) -> None:
+    def __init__(self, setup: TrainerSetup, compute: torch.dtype | None = None) -> None:
+        """`compute` is bfloat16 on CUDA and float32 on CPU unless it is said."""
         self._setup = setup
         self._device = _device(setup)
-        self._dtype = torch.bfloat16 if self._device.type == "cuda" else torch.float32
+        self._compute = compute or (torch.bfloat16 if self._device.type == "cuda" else torch.float32)
         self.model = self._sharded(_read(setup.policy))
         self.model.eval()
         parameters = list(self.model.parameters())
@@ -123,7 +124,7 @@ class Learner:
 
     def publish(self, version: int) -> Weights:
         """Gather the weights, in the type that is computed in, and write them as `v<version>`; the last two stay."""
-        tensors, parent = self._tensors(self._dtype), Path(self._setup.weights)
+        tensors, parent = self._tensors(self._compute), Path(self._setup.weights)
         folder = parent / f"v{version}"
         sha256 = ""
         if self._setup.rank == 0:
@@ -178,8 +179,8 @@ class Learner:
             return torch.from_numpy(array).to(self._device)
 
         targets = here(packed.targets)
-        alone_on_gpu = self._device.type == "cuda" and self._setup.world == 1
-        with torch.autocast("cuda", torch.bfloat16) if alone_on_gpu else nullcontext():
+        casts = self._setup.world == 1 and self._compute != torch.float32
+        with torch.autocast(self._device.type, self._compute) if casts else nullcontext():
             logits = self.model(**inputs(packed, self._device), logits_to_keep=targets - 1).logits[0]
         logprobs, entropies = token_logprobs(logits, here(packed.ids)[targets], self._setup.temperature)
         loss, measures = pg_loss(
@@ -218,7 +219,7 @@ class Learner:
         )
         options: dict[str, Any] = {
             "mesh": init_device_mesh(device.type, (setup.world,)),
-            "mp_policy": MixedPrecisionPolicy(param_dtype=self._dtype, reduce_dtype=torch.float32),
+            "mp_policy": MixedPrecisionPolicy(param_dtype=self._compute, reduce_dtype=torch.float32),
         }
         layers = set(model._no_split_modules or ())
         for module in [each for each in model.modules() if type(each).__name__ in layers]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from rl.learn.learner import Learner
 from rl.learn.records import Row
@@ -47,7 +48,7 @@ def test_the_step_is_the_same_however_the_batch_is_cut(policy: Path, tmp_path: P
     assert seen[0]["passes/step"] > 4 > seen[1]["passes/step"] == 1
     assert seen[0]["gradient_norm/step"] == pytest.approx(seen[1]["gradient_norm/step"], rel=1e-5)
     assert seen[0]["loss/trained"] == pytest.approx(seen[1]["loss/trained"], rel=1e-5)
-    assert apart(gradients(small), gradients(large)) < 1e-7
+    assert apart(gradients(small), gradients(large)) < 1e-6
     assert apart(moved(small, weights(small)), moved(small, weights(large))) < 1e-6
 
 
@@ -101,3 +102,18 @@ def test_the_gradient_is_clipped_by_its_norm(policy: Path, tmp_path: Path) -> No
     seen = learner.step(batch(row([5, 6, 7], 1, 100.0, logprob=-1.0)))
     assert seen["gradient_norm/step"] > 1
     assert float(torch.cat([g.flatten() for g in gradients(learner).values()]).norm()) == pytest.approx(1.0, rel=1e-3)
+
+
+def test_bfloat16_computes_nearly_the_same_gradient_over_weights_that_stay_float32(
+    policy: Path, tmp_path: Path
+) -> None:
+    given = setup(policy, tmp_path)
+    exact, rough = Learner(given), Learner(given, compute=torch.bfloat16)
+    seen = [learner.step(mixed()) for learner in (exact, rough)]
+    assert seen[0]["loss/trained"] == pytest.approx(seen[1]["loss/trained"], rel=0.02)
+    flat = [torch.cat([g.flatten() for g in gradients(learner).values()]) for learner in (exact, rough)]
+    assert 0.99 < float(torch.cosine_similarity(*flat, dim=0)) < 1
+    assert {value.dtype for value in rough.model.parameters()} == {torch.float32}
+    assert {value.dtype for value in load_file(Path(rough.publish(1).folder) / "model.safetensors").values()} == {
+        torch.bfloat16
+    }

@@ -31,14 +31,15 @@ class ProcessRank:
     """A rank in a process of its own."""
 
     def __init__(self, setup: TrainerSetup) -> None:
-        context = multiprocessing.get_context("spawn")
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["tests.rl.learn.small"])
         self._calls, theirs = context.Pipe()
         self.process = context.Process(target=serve, args=(setup, theirs))
         self.process.start()
 
     def _call(self, name: str, *given: Any) -> Any:
         self._calls.send((name, given))
-        assert self._calls.poll(120), f"{name}: no answer"
+        assert self._calls.poll(300), f"{name}: no answer"
         answer, error = self._calls.recv()
         if error:
             raise error
@@ -111,7 +112,6 @@ def test_two_ranks_learn_what_one_learns(team: Team, alone: Learner, tmp_path: P
     published = asyncio.run(team.publish(1))
     found = read(published.folder)
     assert apart(moved(alone, found), moved(alone, weights(alone))) < 1e-6
-    assert alone.publish(1).sha256 != asyncio.run(team.publish(0)).sha256 or apart(found, weights(alone)) == 0
 
 
 def test_a_rank_without_rows_waits_for_no_one(team: Team, alone: Learner, tmp_path: Path) -> None:
