@@ -51,6 +51,9 @@ class EngineOptions:
     """CPU only: memory for keys and values."""
     gpu_memory: float = 0.85
     """GPU only: share of the GPU's memory the server may take."""
+    exchange: bool = False
+    """Whether weights can be exchanged while it runs (`infra.exchange`). Opens vLLM's development endpoints, all of them and
+    everything else behind the API key."""
     start_timeout_s: float = 600.0
     """A server that is not ready by then is ended. One that dies is noticed at once."""
 
@@ -70,6 +73,9 @@ def vllm_command(model: LocalModel, badge: str, port: int, options: EngineOption
     command += ["--disable-uvicorn-access-log"]
     if options.max_model_len is not None:
         command += ["--max-model-len", str(options.max_model_len)]
+    if options.exchange:
+        # vLLM's own guard asks for the key under /v1 alone, not at the development endpoints.
+        command += ["--worker-extension-cls", "infra.weights.TakesWeights", "--middleware", "infra.guarded.OnlyWithKey"]
     if _on_gpu():
         return [*command, "--gpu-memory-utilization", str(options.gpu_memory)]
     # A prompt prefilled in pieces rewinds its request's random generator, which a CPU generator cannot: the server would die.
@@ -144,6 +150,7 @@ def _environment(key: str, options: EngineOptions) -> dict[str, str]:
     return os.environ | {
         "VLLM_API_KEY": key,
         "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_SERVER_DEV_MODE": str(int(options.exchange)),
         "HF_HUB_OFFLINE": "1",
         # Otherwise the first request for log-probabilities waits 9-23 s for a compiler.
         "TORCH_COMPILE_DISABLE": "1",

@@ -50,6 +50,10 @@ class Place(Protocol):
         """
         ...
 
+    def name(self, part: object) -> str:
+        """What `PartDied` calls the part; no two parts that were ever started here share a name."""
+        ...
+
     def stop(self, part: object) -> None:
         """End a part at once, in the middle of whatever it does; one that is dead already is no error."""
         ...
@@ -64,6 +68,9 @@ class Here:
 
     def start(self, make: Callable[..., T], *args: Any, cpus: float = 0, gpus: float = 0) -> T:
         return make(*args)
+
+    def name(self, part: object) -> str:
+        return f"{type(part).__name__}-{id(part)}"
 
     def stop(self, part: object) -> None:
         return None
@@ -89,6 +96,10 @@ class RayPlace:
         part = _RayPart(f"{getattr(make, '__name__', 'part')}-{len(self._parts)}", actor)
         self._parts.append(part)
         return cast(T, part)
+
+    def name(self, part: object) -> str:
+        assert isinstance(part, _RayPart)
+        return part._name
 
     def stop(self, part: object) -> None:
         assert isinstance(part, _RayPart)

@@ -21,6 +21,14 @@ GREEDY = "greedy"
 """The member of a task's greedy attempt; sampled ones are numbered from 0."""
 
 
+Progress = Callable[[str, int, int], None]
+"""Hears of (stage, tasks done, tasks in all)."""
+
+
+def unseen(stage: str, done: int, total: int) -> None:
+    """A `Progress` that looks away."""
+
+
 class EvaluationError(TouchstoneError):
     """Attempts that measure nothing."""
 
@@ -36,7 +44,7 @@ async def evaluate(
     seed: int = 0,
     concurrency: int = 128,
     deadline: float = 900.0,
-    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    progress: Progress = unseen,
 ) -> tuple[Evaluation, list[Graded]]:
     """Attempt every task `options.attempts` times by `sampled`, with a seed each, and once by `greedy`, which samples at
     temperature 0: more attempts than one would be the same attempt again.

@@ -5,16 +5,15 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from schemas.base import Options, Record
+from schemas.base import Record
 from schemas.episode import Limits, ToolOptions
 from schemas.task import Family
 from schemas.training import EvaluationOptions
 
 
-class EvaluateConfig(Options):
+class EvaluateConfig(EvaluationOptions):
     """One evaluation of a policy on a release's split or on a user's file of a published benchmark."""
 
-    evaluation: EvaluationOptions = EvaluationOptions()
     temperature: float = Field(default=1.0, gt=0, le=2)
     """Of the sampled attempts. At 0 they would all be the same; the greedy attempt is there without asking."""
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -51,7 +50,9 @@ class Counts(Record):
     @model_validator(mode="after")
     def _closes(self) -> Self:
         if (found := self.right + self.wrong + self.undecided + self.lost) != self.attempts:
-            raise ValueError(f"attempts={self.attempts}: the parts add up to {found}; each attempt ends in exactly one way")
+            raise ValueError(
+                f"attempts={self.attempts}: the parts add up to {found}; each attempt ends in exactly one way"
+            )
         return self
 
 

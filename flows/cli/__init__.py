@@ -5,6 +5,7 @@ import typer
 from flows.cli.console import run
 from flows.cli.curate import curate
 from flows.cli.demo import demo
+from flows.cli.evaluate import evaluate
 from flows.cli.policy import app as policy
 from flows.cli.solve import solve
 from flows.cli.tasks import grade_cases, replay, show
@@ -21,6 +22,7 @@ app.add_typer(world, name="world", help="Build and inspect the corpus that quest
 app.add_typer(policy, name="policy", help="Build the starter policy.")
 app.command("curate")(curate)
 app.command("solve")(solve)
+app.command("evaluate")(evaluate)
 app.command("tools")(tools)
 app.command("show")(show)
 app.command("replay")(replay)

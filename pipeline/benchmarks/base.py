@@ -39,9 +39,12 @@ class Format:
 
 
 def text(row: Mapping[str, Any], column: str) -> str:
-    """A cell without space around it; empty where there is none."""
+    """A cell without space around it; empty where there is none. Raises `Skip` for half a character."""
     value = row.get(column)
-    return "" if value is None else str(value).strip()
+    found = "" if value is None else str(value).strip()
+    if any("\ud800" <= letter <= "\udfff" for letter in found):
+        raise Skip("no_text")
+    return found
 
 
 def gold(answer: str) -> AnswerSpec:
@@ -52,7 +55,10 @@ def gold(answer: str) -> AnswerSpec:
     if not answer:
         raise Skip("empty_answer")
     if (number := quantity(answer)) is not None and number.unit == PLAIN:
-        return NumberAnswer(value=str(number.value))
+        try:
+            return NumberAnswer(value=str(number.value))
+        except ValueError:
+            raise Skip("number_too_long") from None
     if len(days := readings(answer)) == 1:
         return DateAnswer(value=_iso(days[0]))
     if _FORMULA.search(answer):

@@ -65,7 +65,9 @@ def read(path: Path, tools: Sequence[str], format: str | None = None) -> Benchma
         seen.add(id)
         tasks.append(_task(chosen.name, item, id, index, digest, tools))
     if not tasks:
-        raise BenchmarkError(f"{path}: none of {len(rows)} rows is a task ({_reasons(skipped)}); give a file as published")
+        raise BenchmarkError(
+            f"{path}: none of {len(rows)} rows is a task ({_reasons(skipped)}); give a file as published"
+        )
     return Benchmark(f"{chosen.name}/{digest}", len(rows), tuple(tasks), dict(skipped))
 
 

@@ -65,7 +65,7 @@ def make_batch(groups: Sequence[Sequence[Graded]], config: TrainConfig, version:
     kept = [m for i, m in enumerate(members) if i not in gone]
     rows = _rows(kept, config)
     trained = tuple(m.graded.uid for m in kept)
-    if len(trained) + len(dropped) != sum(map(len, groups)):
+    if len({*trained, *dropped}) != sum(map(len, groups)):
         raise BatchError("groups: an attempt is in them twice; every uid may be in a batch once")
     metrics = _of_groups(valid, signal) | _of_negatives(members, kept) | _of_rows(kept, rows)
     return Batch(rows, trained, dropped, metrics)

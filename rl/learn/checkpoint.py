@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import torch
 from pydantic import BaseModel, ValidationError
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from infra.store import StoreError, Written, explained, measure
@@ -78,14 +79,32 @@ def write_model(folder: Path, policy: Path, tensors: Mapping[str, torch.Tensor])
     config = {key: value for key, value in config.items() if key != "torch_dtype"}
     config |= {"tie_word_embeddings": False, "dtype": dtype}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-    save_file(dict(tensors), folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    write_tensors(tensors, folder / WEIGHTS_FILE)
+
+
+def write_tensors(tensors: Mapping[str, torch.Tensor], path: Path) -> None:
+    """Write a safetensors file. Raises `TrainerError`."""
+    try:
+        save_file(dict(tensors), path, metadata={"format": "pt"})
+    except SafetensorError as error:
+        raise TrainerError(
+            f"{path}: cannot be written ({error}); free some space and go on from a checkpoint"
+        ) from error
+
+
+def keep_two(parent: Path, version: int) -> None:
+    """Remove every published `v<version>` but this one and the last before it."""
+    versions = {int(path.name[1:]): path for path in parent.glob("v*") if path.name[1:].isdecimal()}
+    kept = {version, max((each for each in versions if each < version), default=version)}
+    for each in versions.keys() - kept:
+        shutil.rmtree(versions[each])
 
 
 def write_manifest(folder: Path, version: int, updates: int) -> None:
     """The last file of a checkpoint: it names all the others."""
     files = {path.name: measure(path) for path in sorted(folder.iterdir())}
     manifest = Manifest(
-        version=version, updates=updates, files={name: (each.size, each.sha256) for name, each in files.items()}
+        version=version, updates=updates, files={name: (each.bytes, each.sha256) for name, each in files.items()}
     )
     (folder / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
 
@@ -110,7 +129,7 @@ def read_manifest(folder: Path) -> Manifest:
         except StoreError as error:
             raise TrainerError(f"{folder / name}: cannot be read; go on from an earlier checkpoint") from error
         if found != Written(size, sha256):
-            reason = f"{found.size} bytes of {size}" if found.size != size else "other bytes than were written"
+            reason = f"{found.bytes} bytes of {size}" if found.bytes != size else "other bytes than were written"
             raise TrainerError(f"{folder / name}: {reason}; go on from an earlier checkpoint")
     return manifest
 

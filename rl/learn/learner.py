@@ -8,7 +8,6 @@ Nothing here is random: dropout is off, since the engine that samples has none, 
 import math
 import os
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,22 +17,24 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
+from transformers.utils.logging import disable_progress_bar
 
 from infra.weights import digest
 from rl.learn.checkpoint import (
     OPTIMISER_FILE,
-    WEIGHTS_FILE,
     TrainerError,
+    keep_two,
     read_manifest,
     whole_folder,
     write_manifest,
     write_model,
+    write_tensors,
 )
 from rl.learn.loss import Measures, finish, nothing, pg_loss, token_logprobs
 from rl.learn.packing import Packed, inputs, lay, pack
@@ -74,11 +75,11 @@ class Learner:
         self._setup = setup
         self._device = _device(setup)
         self._dtype = torch.bfloat16 if self._device.type == "cuda" else torch.float32
-        self._model = self._sharded(_read(setup.policy))
-        self._model.eval()
-        parameters = list(self._model.parameters())
+        self.model = self._sharded(_read(setup.policy))
+        self.model.eval()
+        parameters = list(self.model.parameters())
         options = setup.optimiser
-        self._optimiser = torch.optim.AdamW(
+        self.optimiser = torch.optim.AdamW(
             [
                 {"params": [p for p in parameters if p.ndim > 1], "weight_decay": options.weight_decay},
                 {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
@@ -95,24 +96,24 @@ class Learner:
             pack(rows, options.pack) for rows in spread([r for r in batch.rows if r.targets.any()], self._setup.world)
         ]
         passes, mine = max(map(len, parts)), parts[self._setup.rank]
-        measures, norm, finite = nothing(self._device), 0.0, True
+        measures, norm, finite, rate = nothing(self._device), 0.0, True, self._rate()
         if passes:
             try:
                 for packed in mine + [BLANK] * (passes - len(mine)):
                     measures += self._accumulate(packed)
                 measures = self._over_ranks(measures)
-                norm = float(_whole(torch.nn.utils.clip_grad_norm_(self._model.parameters(), options.clip)))
+                norm = float(_whole(torch.nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)))
                 finite = math.isfinite(norm) and bool(measures.sums.isfinite().all())
                 if finite:
                     self._update()
             finally:
-                self._optimiser.zero_grad()
+                self.optimiser.zero_grad()
         self.version += 1
         seconds = time.perf_counter() - begun
         tokens = sum(len(packed) for part in parts for packed in part)
         return finish(measures) | {
             "gradient_norm/step": norm,
-            "rate/step": self._rate(),
+            "rate/step": rate,
             "skipped_steps/step": float(not finite),
             "passes/step": float(passes),
             "tokens/step": float(tokens),
@@ -138,14 +139,14 @@ class Learner:
         if self._setup.rank == 0:
             with whole_folder(Path(folder)) as partial:
                 write_model(partial, Path(self._setup.policy), tensors)
-                save_file(moments, partial / OPTIMISER_FILE)
+                write_tensors(moments, partial / OPTIMISER_FILE)
                 write_manifest(partial, self.version, self._updates)
         self._as_rank_0(None)
 
     def load(self, folder: str) -> None:
         manifest = read_manifest(Path(folder))
         read = dict(_read(folder).named_parameters())
-        for name, parameter in self._model.named_parameters():
+        for name, parameter in self.model.named_parameters():
             shape = tuple(read[name].shape) if name in read else None
             if shape != tuple(parameter.shape):
                 raise TrainerError(
@@ -154,16 +155,16 @@ class Learner:
                 )
         moments = load_file(Path(folder) / OPTIMISER_FILE)
         with torch.no_grad():
-            for name, parameter in self._model.named_parameters():
+            for name, parameter in self.model.named_parameters():
                 parameter.copy_(_like(parameter, read[name].detach()))
                 if f"{name}.step" in moments:
-                    self._optimiser.state[parameter] = {
+                    self.optimiser.state[parameter] = {
                         # Whole on every rank: it is a number.
                         "step": moments[f"{name}.step"].to(self._device),
                         **{key: _like(parameter, moments[f"{name}.{key}"]) for key in ("exp_avg", "exp_avg_sq")},
                     }
                 else:
-                    self._optimiser.state.pop(parameter, None)
+                    self.optimiser.state.pop(parameter, None)
         self.version, self._updates = manifest.version, manifest.updates
 
     def close(self) -> None:
@@ -179,7 +180,7 @@ class Learner:
         targets = here(packed.targets)
         alone_on_gpu = self._device.type == "cuda" and self._setup.world == 1
         with torch.autocast("cuda", torch.bfloat16) if alone_on_gpu else nullcontext():
-            logits = self._model(**inputs(packed, self._device), logits_to_keep=targets - 1).logits[0]
+            logits = self.model(**inputs(packed, self._device), logits_to_keep=targets - 1).logits[0]
         logprobs, entropies = token_logprobs(logits, here(packed.ids)[targets], self._setup.temperature)
         loss, measures = pg_loss(
             logprobs,
@@ -194,9 +195,9 @@ class Learner:
         return measures
 
     def _update(self) -> None:
-        for group in self._optimiser.param_groups:
+        for group in self.optimiser.param_groups:
             group["lr"] = self._rate()
-        self._optimiser.step()
+        self.optimiser.step()
         self._updates += 1
 
     def _rate(self) -> float:
@@ -247,35 +248,21 @@ class Learner:
     def _tensors(self, dtype: torch.dtype) -> dict[str, torch.Tensor]:
         """Whole weights by the names of the policy's folder, each in memory of its own; on other ranks than 0 none."""
         state = {}
-        for name, value in self._model.state_dict().items():
+        for name, value in self.model.state_dict().items():
             whole = _whole(value)
             if self._setup.rank == 0:
                 state[name] = whole.to("cpu", dtype, copy=True)
-        return dict(revert_weight_conversion(self._model, state)) if state else state
+        return dict(revert_weight_conversion(self.model, state)) if state else state
 
     def _moments(self) -> dict[str, torch.Tensor]:
         """The optimiser's state as `<parameter>.<key>`; on other ranks than 0 none."""
         found = {}
-        for name, parameter in self._model.named_parameters():
-            for key, value in self._optimiser.state.get(parameter, {}).items():
+        for name, parameter in self.model.named_parameters():
+            for key, value in self.optimiser.state.get(parameter, {}).items():
                 whole = _whole(value)
                 if self._setup.rank == 0:
                     found[f"{name}.{key}"] = whole.to("cpu", copy=True)
         return found
-
-
-def keep_two(parent: Path, version: int) -> None:
-    """Remove every published version but this one and the last before it."""
-    import shutil
-
-    versions = {int(path.name[1:]): path for path in _versions(parent)}
-    kept = {version, max((each for each in versions if each < version), default=version)}
-    for each in versions.keys() - kept:
-        shutil.rmtree(versions[each])
-
-
-def _versions(parent: Path) -> Iterator[Path]:
-    return (path for path in parent.glob("v*") if path.name[1:].isdecimal())
 
 
 def threads(setup: TrainerSetup) -> int:
@@ -295,6 +282,7 @@ def _device(setup: TrainerSetup) -> torch.device:
 def _read(folder: str) -> PreTrainedModel:
     if not (Path(folder) / "config.json").is_file():
         raise TrainerError(f"{folder}: is no model folder, it has no config.json; name one, or a recipe")
+    disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, local_files_only=True

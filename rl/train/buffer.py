@@ -23,7 +23,8 @@ T = TypeVar("T")
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS groups (
-    name TEXT PRIMARY KEY, number INTEGER UNIQUE NOT NULL, epoch INTEGER NOT NULL, task_id TEXT NOT NULL, step INTEGER,
+    name TEXT PRIMARY KEY, number INTEGER UNIQUE NOT NULL, epoch INTEGER NOT NULL, task_id TEXT NOT NULL,
+    size INTEGER NOT NULL, step INTEGER,
     UNIQUE (epoch, task_id));
 CREATE INDEX IF NOT EXISTS by_step ON groups (step);
 CREATE TABLE IF NOT EXISTS attempts (
@@ -56,13 +57,19 @@ class Waiting:
 class Counts:
     """What became of every attempt: `admitted` = `trained` + the sum of `dropped` + `suspended`.
 
-    Suspended are those that the run still holds, to be played on or trained.
+    Admitted are as many as groups were begun with, the others those that are there. Suspended are those that the run still
+    holds, to be played on or trained.
     """
 
     admitted: int
     trained: int
     dropped: Mapping[str, int]
     suspended: int
+
+    @property
+    def missing(self) -> int:
+        """Attempts that nothing is known of; 0, or something was lost."""
+        return self.admitted - self.trained - sum(self.dropped.values()) - self.suspended
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +112,8 @@ class Buffer:
         members = [Waiting(f"{name}/{i}", name, task_id, seed, None) for i, seed in enumerate(seeds)]
 
         def work(db: sqlite3.Connection) -> list[Waiting]:
-            db.execute(
-                "INSERT INTO groups (name, number, epoch, task_id) VALUES (?, ?, ?, ?)", (name, number, epoch, task_id)
-            )
+            group = (name, number, epoch, task_id, len(members))
+            db.execute("INSERT INTO groups (name, number, epoch, task_id, size) VALUES (?, ?, ?, ?, ?)", group)
             rows = [(member.uid, name, member.seed) for member in members]
             db.executemany("INSERT INTO attempts (uid, grp, seed, state) VALUES (?, ?, ?, 'open')", rows)
             return members
@@ -153,7 +159,7 @@ class Buffer:
         """A step was taken: its attempts are trained or dropped. The same step taken again says the same."""
 
         def work(db: sqlite3.Connection) -> None:
-            moved = [("trained", None, uid) for uid in batch.trained]
+            moved: list[tuple[str, str | None, str]] = [("trained", None, uid) for uid in batch.trained]
             moved += [("dropped", reason, uid) for uid, reason in batch.dropped.items()]
             sql = (
                 "UPDATE attempts SET state = ?, reason = ? WHERE uid = ? AND state != 'open' "
@@ -177,8 +183,8 @@ class Buffer:
                 "ORDER BY content IS NULL, number, uid"
             )
             return [
-                Waiting(*row[:4], saved=Order.model_validate_json(row[4]) if row[4] else None)
-                for row in rows.fetchall()
+                Waiting(uid, group, task_id, seed, Order.model_validate_json(content) if content else None)
+                for uid, group, task_id, seed, content in rows.fetchall()
             ]
 
         return await self._do(work)
@@ -230,7 +236,7 @@ class Buffer:
             states = dict(db.execute("SELECT state, count(*) FROM attempts GROUP BY state").fetchall())
             dropped = db.execute("SELECT reason, count(*) FROM attempts WHERE state = 'dropped' GROUP BY reason")
             return Counts(
-                admitted=sum(states.values()),
+                admitted=int(db.execute("SELECT total(size) FROM groups").fetchone()[0]),
                 trained=states.get("trained", 0),
                 dropped=dict(dropped.fetchall()),
                 suspended=states.get("open", 0) + states.get("finished", 0),

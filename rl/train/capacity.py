@@ -28,12 +28,13 @@ def may_play(mode: Mode, *, training: bool, batch_ready: bool) -> bool:
 
 
 def may_train(mode: Mode, *, batch_ready: bool, in_flight: int) -> bool:
-    return batch_ready and (mode == "async" or not in_flight)
+    """Whether the next step begins. Only `sync` waits for what is played; it plays nothing beyond the batch."""
+    return batch_ready and (mode != "sync" or not in_flight)
 
 
-def must_cut(mode: Mode, *, batch_ready: bool, in_flight: int) -> bool:
-    """Whether what is played must be put aside for a batch that is complete."""
-    return mode != "async" and batch_ready and in_flight > 0
+def must_cut(mode: Mode) -> bool:
+    """Whether what is played is put aside when a step begins."""
+    return mode == "partial"
 
 
 def place_of(number: int, tasks: int, seed: int) -> tuple[int, int]:

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any
 
 from infra.place import PartDied, Place
+from rl.learn.ranks import Team
 from rl.learn.records import Weights
-from rl.learn.team import Team
 from rl.train.parts import Engine, Order, Played, Trainer, Worker
 
 
@@ -28,13 +28,23 @@ class Recipe:
 
 
 class Fleet:
-    """`Parts`, inside `async with`. `trainers` are the ranks that share one model."""
+    """`Parts`, inside `async with`."""
 
     def __init__(
-        self, place: Place, *, engines: Sequence[Recipe], workers: Sequence[Recipe], trainers: Sequence[Recipe]
+        self,
+        place: Place,
+        *,
+        engines: Sequence[Recipe],
+        workers: Sequence[Recipe],
+        trainers: Callable[[], Sequence[Recipe]],
     ) -> None:
+        """`trainers` gives the ranks that share one model, anew for each life of it."""
         self._place = place
-        self._recipes = {"engine": engines, "worker": workers, "trainer": trainers}
+        self._recipes: dict[str, Callable[[], Sequence[Recipe]]] = {
+            "engine": lambda: engines,
+            "worker": lambda: workers,
+            "trainer": trainers,
+        }
         self._parts: dict[str, list[Any]] = {"engine": [], "worker": [], "trainer": []}
         self._busy = Counter[int]()
         """Plays by worker."""
@@ -44,7 +54,7 @@ class Fleet:
 
     async def __aenter__(self) -> "Fleet":
         for kind in self._parts:
-            self._parts[kind] = [await self._start(kind, recipe) for recipe in self._recipes[kind]]
+            self._parts[kind] = [await self._start(kind, recipe) for recipe in self._recipes[kind]()]
         return self
 
     async def __aexit__(
@@ -88,14 +98,14 @@ class Fleet:
             engines = self._parts["engine"]
             for i, engine in enumerate(engines):
                 if self._place.name(engine) in self._dead:
-                    engines[i] = await self._start("engine", self._recipes["engine"][i])
+                    engines[i] = await self._start("engine", self._recipes["engine"]()[i])
                     self._dead.update(self._place.name(worker) for worker in self._parts["worker"])
             for kind in ("worker", "trainer"):
                 # Workers hold the engines that were there and ranks share a model: none of them can stay without the others.
                 if self._dead & {self._place.name(part) for part in self._parts[kind]}:
                     for part in self._parts[kind]:
                         self._place.stop(part)
-                    self._parts[kind] = [await self._start(kind, recipe) for recipe in self._recipes[kind]]
+                    self._parts[kind] = [await self._start(kind, recipe) for recipe in self._recipes[kind]()]
 
     async def _start(self, kind: str, it: Recipe) -> Any:
         last = (tuple(self._parts["engine"]),) if kind == "worker" else ()

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from infra.place import PartDied
 from rl.train import capacity
 from rl.train.buffer import Buffer, Waiting
-from rl.train.learner import Learner, TrainingError
 from rl.train.parts import Order, Parts, Played
 from rl.train.progress import Progress, Watch, unwatched
+from rl.train.stepper import Stepper, TrainingError
 from schemas.task import Task
 from schemas.training import TrainConfig
 
@@ -35,12 +35,12 @@ class Loop:
         *,
         buffer: Buffer,
         parts: Parts,
-        learner: Learner,
+        stepper: Stepper,
         watch: Watch = unwatched,
     ) -> None:
         self._config, self._tasks = config, {task.task_id: task for task in tasks}
         self._ids = tuple(self._tasks)
-        self._buffer, self._parts, self._learner, self._watch = buffer, parts, learner, watch
+        self._buffer, self._parts, self._stepper, self._watch = buffer, parts, stepper, watch
         self._begun = 0
         """Groups that were ever admitted."""
         self._queue: deque[Waiting] = deque()
@@ -51,7 +51,6 @@ class Loop:
         """Groups that are complete and in no batch."""
         self._plays: dict[asyncio.Task[Played], Waiting] = {}
         self._step: asyncio.Task[None] | None = None
-        self._cutting = False
 
     async def run(self) -> None:
         """Raises `TrainingError`, `SolverDown`, `BufferError` or whatever else a part cannot go on after."""
@@ -67,11 +66,11 @@ class Loop:
         finally:
             ticking.cancel()
             await self._put_aside()
-        await self._learner.checkpoint()
+        await self._stepper.checkpoint()
         await self._tell()
 
     async def _recover(self) -> None:
-        await self._learner.recover()
+        await self._stepper.recover()
         self._begun = await self._buffer.begun()
         self._queue.extend(await self._buffer.open())
         self._open.update(waiting.group for waiting in self._queue)
@@ -79,9 +78,9 @@ class Loop:
 
     def _enough(self) -> bool:
         config = self._config
-        if config.steps is not None and self._learner.version >= config.steps:
+        if config.steps is not None and self._stepper.version >= config.steps:
             return True
-        return config.minutes is not None and self._learner.seconds >= 60 * config.minutes
+        return config.minutes is not None and self._stepper.seconds >= 60 * config.minutes
 
     async def _next_event(self) -> None:
         """Wait for a play or the step to end, and take in what it led to."""
@@ -113,7 +112,7 @@ class Loop:
         if config.epochs is not None and self._begun >= config.epochs * len(self._ids):
             return False
         if not capacity.may_begin(
-            rollout.mode, version=self._learner.version, begun=self._begun, groups=config.groups, ahead=rollout.ahead
+            rollout.mode, version=self._stepper.version, begun=self._begun, groups=config.groups, ahead=rollout.ahead
         ):
             return False
         epoch, place = capacity.place_of(self._begun, len(self._ids), config.seed)
@@ -160,14 +159,12 @@ class Loop:
         if self._step is not None:
             return
         mode, playing = self._config.rollout.mode, len(self._plays)
-        if capacity.must_cut(mode, batch_ready=self._batch_ready, in_flight=playing) and not self._cutting:
-            self._cutting = True
-            await self._parts.cut()
         nothing_else = bool(self._ready) and not playing and not self._queue
         if nothing_else or capacity.may_train(mode, batch_ready=self._batch_ready, in_flight=playing):
-            self._cutting = False
             groups = [self._ready.popleft() for _ in range(min(len(self._ready), self._config.groups))]
-            self._step = asyncio.create_task(self._learner.take(groups, self._gauges()))
+            self._step = asyncio.create_task(self._stepper.take(groups, self._gauges()))
+            if capacity.must_cut(mode):
+                await self._parts.cut()
 
     def _gauges(self) -> dict[str, float]:
         saved = sum(waiting.saved is not None for waiting in self._queue)
@@ -199,11 +196,11 @@ class Loop:
         self._watch(
             Progress(
                 stage="train",
-                step=self._learner.version,
+                step=self._stepper.version,
                 steps=self._config.steps,
-                minutes=self._learner.seconds / 60,
+                minutes=self._stepper.seconds / 60,
                 of_minutes=self._config.minutes,
-                metrics=self._learner.metrics,
+                metrics=self._stepper.metrics,
                 in_flight=int(gauges["in_flight/attempts"]),
                 suspended=int(gauges["suspended/attempts"]),
                 waiting=len(self._ready),

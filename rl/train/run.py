@@ -1,11 +1,11 @@
 """The folder of a training run: everything that it needs to go on, and everything it has come to.
 
-    run.json                 the config, and what it was resolved to
-    buffer.sqlite            every attempt and batch (`buffer`)
-    checkpoints/             the last and the best, each a model folder (`checkpoints`)
-    trajectories/            what was trained, turn by turn
-    evaluation-before.json   held-out tasks, and evaluation-after.json
-    metrics.parquet, failures.parquet, report.html
+run.json                 the config, and what it was resolved to
+buffer.sqlite            every attempt and batch (`buffer`)
+checkpoints/             the last and the best, each a model folder (`checkpoints`)
+trajectories/            what was trained, turn by turn
+evaluation-before.json   held-out tasks, and evaluation-after.json
+metrics.parquet, failures.parquet, report.html
 """
 
 import json
@@ -20,16 +20,17 @@ from infra.models import resolve
 from infra.settings import Settings
 from infra.store import KeyMissing, Store, explained
 from pipeline import release as releases
-from pipeline.replay import config_of
+from pipeline.curate import ABOUT_A_WORLD
 from rl.policy import Policy
 from schemas.arrow import SCHEMA_VERSION
 from schemas.base import Record, content_hash
 from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
+from schemas.evaluation import Evaluation
 from schemas.task import Task
 from schemas.training import TrainConfig
 
-FOLDER = "training"
+FOLDER, EVALUATIONS = "training", "evaluations"
 RUN_FILE = "run.json"
 
 
@@ -76,13 +77,26 @@ class TrainRun:
     def release(self) -> releases.Release:
         release = releases.load(self.origin.release)
         if release.manifest.content != self.origin.content:
-            raise TrainRunError(f"{self.origin.release}: is another release than the run {self.id} began with; begin anew")
+            raise TrainRunError(
+                f"{self.origin.release}: is another release than the run {self.id} began with; begin anew"
+            )
         return release
 
     @property
-    def curation(self) -> CurateConfig:
-        """The config of the run that made the tasks: it names their world."""
-        return CurateConfig.model_validate(self.release.manifest.configs[self.config.family])
+    def world(self) -> str | None:
+        """The name of the world that the tasks are about, `None` where they are about none."""
+        if self.config.family not in ABOUT_A_WORLD:
+            return None
+        return CurateConfig.model_validate(self.release.manifest.configs[self.config.family]).world
+
+    def evaluation_file(self, step: int) -> Path:
+        """Of the policy after so many steps; 0 is where learning began."""
+        return self.path / EVALUATIONS / f"step-{step:06d}.json"
+
+    def evaluation(self, step: int) -> Evaluation | None:
+        """What was measured after so many steps, `None` where nothing was."""
+        path = self.evaluation_file(step)
+        return Evaluation.model_validate_json(path.read_bytes()) if path.exists() else None
 
 
 def create(config: TrainConfig, settings: Settings) -> TrainRun:
@@ -91,13 +105,13 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
     Raises `ReleaseError`, `BrokenRelease`, `UnavailableModel`, `PolicyError` or `TrainRunError`.
     """
     release = releases.load(releases.resolve(Store(settings.store), config.release))
-    for split in (config.split, config.evaluation.split):
-        if split not in (splits := release.splits(config.family)):
-            known = ", ".join(f"{family} ({', '.join(release.splits(family))})" for family in release.manifest.funnel)
-            raise TrainRunError(
-                f"{release.version}: has no rows of {config.family}/{split}; it holds {known}" if splits or known else
-                f"{release.version}: holds no rows"
+    splits = release.splits(config.family)
+    for split in dict.fromkeys((config.split, config.evaluation.split)):
+        if split not in splits:
+            known = ", ".join(
+                f"{family}/{name}" for family in release.manifest.funnel for name in release.splits(family)
             )
+            raise TrainRunError(f"{release.version}: has no rows of {config.family}/{split}; it has {known}")
     model = resolve(config.policy, settings.cache)
     Policy.load(model.path, config.limits)
     origin = TrainOrigin(
@@ -141,7 +155,9 @@ def open_run(path: Path) -> TrainRun:
         )
     except (KeyMissing, ValueError, KeyError, TypeError) as error:
         why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
-        raise TrainRunError(f"{path}: is no training run of this version ({why}); begin one with `touchstone train`") from error
+        raise TrainRunError(
+            f"{path}: is no training run of this version ({why}); begin one with `touchstone train`"
+        ) from error
 
 
 def _write(run: TrainRun) -> None:

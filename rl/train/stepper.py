@@ -24,7 +24,7 @@ class TrainingError(TouchstoneError):
     """A run that cannot go on; what it holds is kept."""
 
 
-class Learner:
+class Stepper:
     """`version` is the number of steps that were taken, `metrics` those of the last one."""
 
     def __init__(

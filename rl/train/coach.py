@@ -1,0 +1,161 @@
+"""A training run from its folder to its end: evaluate, learn, evaluate again, report. What is done is not done again."""
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import torch
+
+from infra.engine import EngineOptions
+from infra.files import locked, write_whole
+from infra.models import LocalModel
+from infra.place import LOCAL, place_at
+from infra.settings import Settings
+from rl.heldout import evaluate_served, of_release
+from rl.learn.learner import TrainerSetup
+from rl.learn.trainer import TorchTrainer
+from rl.train.buffer import Buffer
+from rl.train.checkpoints import Checkpoints
+from rl.train.engine import VllmEngine
+from rl.train.fleet import Fleet, Recipe
+from rl.train.loop import Loop
+from rl.train.progress import Progress, Watch, unwatched
+from rl.train.run import TrainRun
+from rl.train.stepper import Stepper
+from rl.train.worker import RolloutWorker, WorkerSetup
+from schemas.config import Served
+from schemas.evaluation import EvaluateConfig, Evaluation
+
+MEMORY = Path("/dev/shm")  # noqa: S108 - weights pass through it, in a folder that only this run has
+MOST_SEQUENCES = 256
+"""That a server decodes at once; more wait in it."""
+
+
+async def train(run: TrainRun, *, settings: Settings, watch: Watch = unwatched) -> None:
+    """Do whatever of the run is not done. Stopped at any point, the same call goes on from there.
+
+    Raises `FolderInUse` where another process works on the run, and whatever a stage cannot go on after.
+    """
+    with locked(run.path):
+        checkpoints = Checkpoints(run.path, run.config.checkpoint)
+        await evaluated(run, 0, settings, watch)
+        await learn(run, checkpoints, settings, watch)
+        await evaluated(run, checkpoints.last, settings, watch)
+
+
+async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch = unwatched) -> Evaluation:
+    """The policy after so many steps on the held-out tasks: as it was measured before, or measured now."""
+    if (found := run.evaluation(step)) is not None:
+        return found
+    stage = f"evaluate step {step}"
+    watch(Progress(stage=stage, step=step, steps=None, minutes=0.0, of_minutes=None))
+    config = EvaluateConfig(
+        **run.config.evaluation.model_dump(),
+        temperature=run.config.rollout.temperature,
+        seed=run.config.seed,
+        family=run.config.family,
+        limits=run.config.limits,
+        tools=run.config.tools,
+    )
+    folder = run.policy if step == 0 else Checkpoints(run.path, run.config.checkpoint).path(step)
+    held = await asyncio.to_thread(of_release, run.release, config, settings.cache)
+    measured, _ = await asyncio.to_thread(evaluate_served, Served(model=str(folder)), held, config, settings=settings)
+    write_whole(run.evaluation_file(step), measured.model_dump_json(indent=1).encode())
+    return measured
+
+
+async def learn(run: TrainRun, checkpoints: Checkpoints, settings: Settings, watch: Watch = unwatched) -> None:
+    """The loop, from wherever the run stands until it is over by its config."""
+    tasks = await asyncio.to_thread(run.tasks, run.config.split)
+    buffer = Buffer(run.path / "buffer.sqlite")
+    place = await asyncio.to_thread(place_at, settings.ray)
+    try:
+        with weights_folder(run, shared=settings.ray not in (None, LOCAL)) as weights:
+            fleet = Fleet(
+                place,
+                engines=[_engine(run, settings)] * run.config.rollout.engines,
+                workers=[_worker(run, settings)] * (run.config.rollout.workers if settings.ray else 1),
+                trainers=lambda: _ranks(run, weights),
+            )
+            async with fleet as parts:
+                stepper = Stepper(run.config, buffer=buffer, parts=parts, checkpoints=checkpoints)
+                await Loop(run.config, tasks, buffer=buffer, parts=parts, stepper=stepper, watch=watch).run()
+    finally:
+        await asyncio.to_thread(place.close)
+        buffer.close()
+
+
+@contextmanager
+def weights_folder(run: TrainRun, *, shared: bool) -> Iterator[Path]:
+    """Where weights pass from the trainer to engines: in memory on one machine, in the run's folder where there are more."""
+    if shared or not os.access(MEMORY, os.W_OK):
+        yield run.path / "weights"
+        return
+    folder = MEMORY / f"touchstone-{hashlib.sha256(str(run.path).encode()).hexdigest()[:16]}"
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _engine(run: TrainRun, settings: Settings) -> Recipe:
+    cores = len(os.sched_getaffinity(0))
+    options = EngineOptions(
+        max_num_seqs=min(run.config.rollout.slots, MOST_SEQUENCES),
+        threads=max(1, cores // (run.config.rollout.engines + 1)),
+    )
+    model = LocalModel(run.origin.policy, run.policy, run.origin.revision)
+    return Recipe(_open_engine, (model, settings.cache, run.config.rollout.temperature, options), gpus=_gpus())
+
+
+def _open_engine(model: LocalModel, cache: Path, temperature: float, options: EngineOptions) -> VllmEngine:
+    return VllmEngine(model, cache=cache, temperature=temperature, options=options)
+
+
+def _worker(run: TrainRun, settings: Settings) -> Recipe:
+    rollout = run.config.rollout
+    setup = WorkerSetup(
+        policy=run.policy,
+        limits=run.config.limits,
+        tools=run.config.tools,
+        world=run.world,
+        cache=settings.cache,
+        solver=f"{run.origin.policy}@{run.id}",
+        stint_seconds=rollout.stint_seconds,
+        seconds=rollout.seconds,
+    )
+    return Recipe(RolloutWorker, (setup,))
+
+
+def _ranks(run: TrainRun, weights: Path) -> list[Recipe]:
+    """The ranks of one life of the trainer; they meet in a file that no life before has used."""
+    config, world = run.config, run.config.optimiser.ranks
+    meet = f"file://{run.path}/.meeting-{uuid4().hex}" if world > 1 else None
+    return [
+        Recipe(
+            TorchTrainer,
+            (
+                TrainerSetup(
+                    policy=str(run.policy),
+                    weights=str(weights),
+                    optimiser=config.optimiser,
+                    loss=config.loss,
+                    temperature=config.rollout.temperature,
+                    rank=rank,
+                    world=world,
+                    meet=meet,
+                ),
+            ),
+            gpus=_gpus(),
+        )
+        for rank in range(world)
+    ]
+
+
+def _gpus() -> int:
+    return int(torch.cuda.is_available())
