@@ -20,8 +20,6 @@ from schemas.task import Task
 from schemas.training import TrainConfig
 from schemas.trajectory import Trajectory
 
-BEFORE, AFTER = "evaluation-before.json", "evaluation-after.json"
-
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -38,6 +36,8 @@ class Account:
     metrics: Sequence[Metric] = ()
     before: Evaluation | None = None
     after: Evaluation | None = None
+    after_step: int = 0
+    """Steps that the policy of `after` had taken."""
     failures: Sequence[Failure] = ()
     samples: Sequence[Sample] = ()
 
@@ -52,26 +52,31 @@ class Account:
         return counts.admitted - counts.trained - sum(counts.dropped.values()) - counts.suspended
 
 
-async def account(run: TrainRun, buffer: Buffer) -> Account:
-    """Read it all. Raises `ReleaseError` where the release of the run is gone."""
+async def account(run: TrainRun) -> Account:
+    """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone."""
     tasks = {task.task_id: task for task in await asyncio.to_thread(run.tasks, run.config.split)}
-    return Account(
-        run=run.id,
-        config=run.config,
-        release=run.origin.version,
-        policy=f"{run.origin.policy}@{run.origin.revision}",
-        counts=await buffer.counts(),
-        seconds=await buffer.seconds(),
-        metrics=tabled(await buffer.metrics()),
-        before=_evaluation(run.path / BEFORE),
-        after=_evaluation(run.path / AFTER),
-        failures=failure_stats(await buffer.ended(), {task_id: task.stratum for task_id, task in tasks.items()}),
-        samples=await asyncio.to_thread(_samples, run.path, tasks),
+    strata = {task_id: task.stratum for task_id, task in tasks.items()}
+    evaluated = max(
+        (int(path.stem.removeprefix("step-")) for path in run.evaluation_file(0).parent.glob("*.json")), default=0
     )
-
-
-def _evaluation(path: Path) -> Evaluation | None:
-    return Evaluation.model_validate_json(path.read_bytes()) if path.exists() else None
+    buffer = Buffer(run.path / "buffer.sqlite")
+    try:
+        return Account(
+            run=run.id,
+            config=run.config,
+            release=run.origin.version,
+            policy=f"{run.origin.policy}@{run.origin.revision}",
+            counts=await buffer.counts(),
+            seconds=await buffer.seconds(),
+            metrics=tabled(await buffer.metrics()),
+            before=run.evaluation(0),
+            after=run.evaluation(evaluated) if evaluated else None,
+            after_step=evaluated,
+            failures=failure_stats(await buffer.ended(), strata),
+            samples=await asyncio.to_thread(_samples, run.path, tasks),
+        )
+    finally:
+        buffer.close()
 
 
 def _samples(folder: Path, tasks: Mapping[str, Task]) -> list[Sample]:

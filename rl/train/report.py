@@ -17,7 +17,6 @@ from infra.files import write_whole
 from rl.evaluate import compare
 from rl.learn.records import Verdict
 from rl.train.account import Account, account
-from rl.train.buffer import Buffer
 from rl.train.curves import drawn
 from rl.train.metrics import METRICS_OF, POPULATIONS
 from rl.train.run import TrainRun
@@ -54,9 +53,9 @@ class Ending(NamedTuple):
     tokens: float
 
 
-async def write(run: TrainRun, buffer: Buffer) -> Account:
+async def write(run: TrainRun) -> Account:
     """Write the run's `report.html`, `metrics.parquet` and `failures.parquet` as it stands."""
-    told = await account(run, buffer)
+    told = await account(run)
     await asyncio.to_thread(_write, run.path, told)
     return told
 
@@ -85,9 +84,10 @@ def page(account: Account) -> str:
             policy=account.policy,
             sentence=sentence(account),
             scores=scores(account.before, account.after),
+            after_step=account.after_step,
             curves={title: Markup(svg) for title, svg in drawn(account.metrics).items()},  # noqa: S704  made here, of numbers
-            counts=_counts(account),
-            closes=_closes(account),
+            counts=fates(account),
+            closes=closes(account),
             endings=endings(account.failures),
             samples=account.samples,
             settings=json.dumps(account.config.model_dump(mode="json"), indent=1, ensure_ascii=False),
@@ -119,8 +119,8 @@ def markdown(account: Account) -> str:
     """The comparison and the counts, for where Markdown is shown."""
     lines = [f"# {account.policy} trained on {account.release}", "", sentence(account), ""]
     if rows := scores(account.before, account.after):
-        lines += _table(("what", "tasks", "before", "after", "difference"), rows)
-    lines += ["", *_table(("attempts", "count"), _counts(account)), "", _closes(account)]
+        lines += _table(("what", "tasks", "before", f"after {account.after_step} steps", "difference"), rows)
+    lines += ["", *_table(("attempts", "count"), fates(account)), "", closes(account)]
     return "\n".join(lines)
 
 
@@ -214,13 +214,15 @@ def _number(version: str) -> int:
     return int(version or 0)
 
 
-def _counts(account: Account) -> list[tuple[str, int]]:
+def fates(account: Account) -> list[tuple[str, int]]:
+    """What became of every attempt that was admitted, and how many."""
     counts = account.counts
     dropped = [(f"dropped: {reason.replace('_', ' ')}", n) for reason, n in sorted(counts.dropped.items())]
     return [("admitted", counts.admitted), ("trained", counts.trained), *dropped, ("suspended", counts.suspended)]
 
 
-def _closes(account: Account) -> str:
+def closes(account: Account) -> str:
+    """Whether those counts add up."""
     if account.missing:
         return f"These do not add up: {account.missing:+,} attempts are unaccounted for."
     return "Admitted = trained + dropped + suspended: the run still holds those, to be played on or trained."

@@ -147,6 +147,7 @@ def at_its_end(text: str = "Mali") -> Account:
         metrics=figures(90),
         before=evaluation(20),
         after=evaluation(58),
+        after_step=90,
         failures=endings(),
         samples=looked_at(text),
     )
