@@ -17,7 +17,6 @@ from infra.files import write_whole
 from rl.evaluate import compare
 from rl.learn.records import Verdict
 from rl.train.account import Account, account
-from rl.train.curves import drawn
 from rl.train.metrics import METRICS_OF, POPULATIONS
 from rl.train.run import TrainRun
 from schemas.answer import canonical_answer
@@ -74,6 +73,8 @@ def _parquet(table: Table[Any], records: Iterable[Any]) -> pa.Buffer:
 
 def page(account: Account) -> str:
     """One HTML file that needs nothing else. What a model, a task or a page wrote is shown as text."""
+    from rl.train.curves import drawn  # matplotlib: only a page waits for it
+
     return (
         _environment()
         .get_template("report.jinja")
