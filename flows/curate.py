@@ -42,7 +42,11 @@ async def curate(config: CurateConfig, origin: str = "deployment") -> str:
     )
     emit_event(
         RELEASED,
-        resource={"prefect.resource.id": f"touchstone.release.{release.version}", "touchstone.origin": origin},
+        resource={
+            "prefect.resource.id": f"touchstone.release.{release.version}",
+            "touchstone.origin": origin,
+            "touchstone.family": config.family,
+        },
         payload={"version": release.version, "url": release.url, "family": config.family},
     )
     return release.version

@@ -1,41 +1,25 @@
 """What attempts came to: counts of how they ended, and a few to look at."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from rl.learn.records import Graded, Verdict
+from rl.learn.records import Verdict
+from rl.train.buffer import Ended
 from schemas.measured import Failure
 from schemas.task import Task
+from schemas.trajectory import Trajectory
+
+KINDS = (Verdict.RIGHT, Verdict.WRONG, Verdict.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """An attempt that is over, trained or dropped, with the task it was made at."""
-
-    task: Task
-    graded: Graded
-
-    @property
-    def version(self) -> str:
-        """The weights that ended it; empty where it has no turn."""
-        turns = self.graded.trajectory.turns
-        return turns[-1].version if turns else ""
-
-    @property
-    def outcome(self) -> str:
-        """The verdict on its answer, or why there was none."""
-        verdict = self.graded.verdict
-        return verdict.value if verdict is not Verdict.NONE else self.graded.trajectory.stop.value
-
-
-def failure_stats(attempts: Iterable[Ended]) -> list[Failure]:
-    """Every attempt in exactly one row: by stratum, version and outcome, in that order."""
+def failure_stats(attempts: Iterable[Ended], strata: Mapping[str, str]) -> list[Failure]:
+    """Every attempt in exactly one row: by stratum, version and outcome, in that order. `strata` are those of tasks."""
     sizes: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
     for each in attempts:
-        done = each.graded.trajectory
-        sizes[each.task.stratum, each.version, each.outcome].append((len(done.turns), done.tokens))
+        outcome = each.stop if each.verdict == Verdict.NONE else each.verdict
+        sizes[strata[each.task_id], each.version, outcome].append((each.turns, each.tokens))
     return [
         Failure(
             stratum=stratum,
@@ -49,28 +33,43 @@ def failure_stats(attempts: Iterable[Ended]) -> list[Failure]:
     ]
 
 
-def _order(stratum: str, version: str, outcome: str) -> tuple[str, int, str, str]:
-    """Versions that are numbers by their value, before 10 comes 9."""
-    return stratum, int(version) if version.isdecimal() else -1, version, outcome
+def _order(stratum: str, version: str, outcome: str) -> tuple[str, int, str]:
+    """Versions are numbers, and 9 comes before 10; an attempt that has no turn has none."""
+    return stratum, int(version or -1), outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """An attempt to look at: the first or the last of its kind."""
+    """An attempt to look at: one of the first or of the last of its kind. `Verdict.NONE` gave no answer."""
 
-    kind: str
+    kind: Verdict
     when: str
-    ended: Ended
+    task: Task
+    trajectory: Trajectory
 
 
-def samples(attempts: Iterable[Ended]) -> list[Sample]:
-    """The first and the last right one, wrong one, and one without an answer that counts; `attempts` in the order they ended."""
-    ends: dict[str, list[Ended]] = {"right": [], "wrong": [], "no answer": []}
-    for each in attempts:
-        kind = each.outcome if each.outcome in ends else "no answer"
-        ends[kind] = [*ends[kind][:1], each]
-    return [
-        Sample(kind, when, each)
-        for kind, found in ends.items()
-        for when, each in zip(("early", "late"), found, strict=False)
+def samples(
+    early: Iterable[Trajectory],
+    late: Iterable[Trajectory],
+    tasks: Mapping[str, Task],
+    verdict: Callable[[Trajectory], Verdict],
+) -> list[Sample]:
+    """The first of each kind in `early` and in `late`: of what was right, of what was wrong, of what gave no answer."""
+    found = [
+        Sample(kind, when, tasks[each.task_id], each)
+        for when, attempts in (("early", early), ("late", late))
+        for kind, each in _first_of_each(attempts, verdict).items()
     ]
+    return sorted(found, key=lambda sample: KINDS.index(sample.kind))
+
+
+def _first_of_each(
+    attempts: Iterable[Trajectory], verdict: Callable[[Trajectory], Verdict]
+) -> dict[Verdict, Trajectory]:
+    found: dict[Verdict, Trajectory] = {}
+    for each in attempts:
+        if (kind := verdict(each)) in KINDS:
+            found.setdefault(kind, each)
+        if len(found) == len(KINDS):
+            break
+    return found

@@ -10,6 +10,7 @@ from flows.cli.policy import app as policy
 from flows.cli.solve import solve
 from flows.cli.tasks import grade_cases, replay, show
 from flows.cli.tools import tools
+from flows.cli.train import report, train
 from flows.cli.world import app as world
 
 app = typer.Typer(
@@ -23,6 +24,8 @@ app.add_typer(policy, name="policy", help="Build the starter policy.")
 app.command("curate")(curate)
 app.command("solve")(solve)
 app.command("evaluate")(evaluate)
+app.command("train")(train)
+app.command("report")(report)
 app.command("tools")(tools)
 app.command("show")(show)
 app.command("replay")(replay)

@@ -19,6 +19,7 @@ from infra.settings import Settings
 from rl.heldout import evaluate_served, of_release
 from rl.learn.learner import TrainerSetup
 from rl.learn.trainer import TorchTrainer
+from rl.train import report
 from rl.train.buffer import Buffer
 from rl.train.checkpoints import Checkpoints
 from rl.train.engine import VllmEngine
@@ -46,6 +47,7 @@ async def train(run: TrainRun, *, settings: Settings, watch: Watch = unwatched) 
         await evaluated(run, 0, settings, watch)
         await learn(run, checkpoints, settings, watch)
         await evaluated(run, checkpoints.last, settings, watch)
+        await report.write(run)
 
 
 async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch = unwatched) -> Evaluation:

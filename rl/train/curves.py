@@ -35,15 +35,15 @@ class Panel(NamedTuple):
 
 
 PANELS = (
-    Panel("Pass rate", "share right", ("pass_rate/graded",)),
-    Panel("Reward", "mean before decay", ("reward/graded",)),
+    Panel("Pass rate", "share right", ("pass_rate/valid", "solved/groups")),
+    Panel("Reward", "mean before decay", ("reward/valid",)),
     Panel("Entropy", "nats a token", ("entropy/targets", "entropy/positive", "entropy/negative")),
-    Panel("Staleness", "versions", ("staleness/targets", "staleness_max/targets")),
-    Panel("Turns", "mean of an attempt", ("turns/graded", "turns/right")),
-    Panel("Format errors", "share of attempts", ("format_errors/graded",)),
-    Panel("Negatives kept", "share of their mass", ("kept/negative",)),
-    Panel("Trained", "tokens a second", ("tokens_per_second/trained",)),
-    Panel("Attempts", "count", ("in_flight/now", "suspended/now", "waiting/now")),
+    Panel("Staleness", "versions", ("lag_mean/trained", "lag_max/trained")),
+    Panel("Turns", "mean of an attempt", ("turns/valid", "turns/right")),
+    Panel("Format errors", "share of attempts", ("format_errors/valid",)),
+    Panel("Negatives kept", "share of their mass", ("negative_kept/negative",)),
+    Panel("Trained", "tokens a second", ("tokens_per_second/step",)),
+    Panel("Attempts", "count", ("in_flight/attempts", "suspended/attempts")),
 )
 
 
@@ -76,4 +76,4 @@ def _svg(panel: Panel, curves: dict[str, list[tuple[int, float]]]) -> str:
         figure.savefig(sink, format="svg", transparent=True, metadata=nothing)
     svg = sink.getvalue()
     # Names of parts would stand in the page once a panel; what refers to others is named by a hash of the title.
-    return re.sub(r' id="[a-z]+_\d+"', "", svg[svg.index("<svg") :]).replace(INK, "currentColor")
+    return re.sub(r' id="[\w.]+_\d+"', "", svg[svg.index("<svg") :]).replace(INK, "currentColor")

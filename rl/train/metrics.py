@@ -1,20 +1,11 @@
-"""The figures of a run: what each one means, and the Parquet file that they are kept in."""
+"""The figures of a run, and what each one means."""
 
 import math
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-from schemas.arrow import METRICS
 from schemas.errors import TouchstoneError
 from schemas.measured import Metric
-
-FILE = "metrics.parquet"
 
 
 class MetricError(TouchstoneError):
@@ -29,50 +20,56 @@ class Described(NamedTuple):
 
 
 POPULATIONS = {
-    "batch": "every attempt that the step was made from, once, trained or dropped",
-    "graded": "those of them that ended by what the policy did: no tool or server broke, no time ran out",
-    "answered": "those of them that gave an answer",
+    "valid": "attempts of the step's batch that have a reward: no tool or server broke, no time ran out, no grader was unsure",
     "right": "those of them whose answer is right",
-    "trained": "what the step was taken on",
-    "groups": "tasks of the step",
+    "groups": "tasks of the step's batch with two such attempts or more",
+    "trained": "attempts that the step was taken on",
+    "shown": "what the policy was shown in their contexts",
+    "negative": "what has an advantage below 0: attempts for `negative_kept`, else tokens",
+    "positive": "tokens with an advantage above 0",
     "targets": "tokens that the policy sampled and is trained on",
-    "fresh": "those of them by the very weights that were trained",
+    "fresh": "those of them by the very weights that are trained",
     "older": "those of them by older weights",
-    "positive": "those of them with an advantage above 0",
-    "negative": "those of them with an advantage below 0",
-    "run": "the whole run, up to this step",
-    "now": "the moment the step was taken",
-    "step": "this one step",
+    "step": "the step itself",
+    "attempts": "attempts of the whole run when the step began",
 }
 METRICS_OF = {
     "pass_rate": Described("right answers", "share"),
     "reward": Described("mean reward before decay: format, then correctness", "reward"),
-    "return": Described("mean return of a turn, decayed by the turns that followed", "reward"),
-    "format_errors": Described("attempts that a broken format ended", "share"),
     "turns": Described("mean turns of an attempt", "turns"),
-    "tokens": Described("mean tokens that an attempt sampled", "tokens"),
-    "attempts": Described("attempts", "count"),
+    "format_errors": Described(
+        "attempts that ended by a broken format, a full window, too many turns or a loop", "share"
+    ),
+    "solved": Described("groups with a right attempt", "share"),
+    "no_signal": Described("groups whose attempts are all worth the same, which teach nothing", "share"),
+    "negative_kept": Described("mass of negative advantages that negative control left", "share"),
+    "trajectories": Described("attempts", "count"),
     "rows": Described("rows: contexts that only grew", "count"),
+    "tokens": Described("tokens", "count"),
+    "forked": Described("attempts whose context was rewritten, and which are several rows", "share"),
+    "lag_mean": Described("mean age of an attempt's oldest turn when it is trained", "versions"),
+    "lag_max": Described("greatest age of a turn when it is trained", "versions"),
     "targets": Described("tokens that the policy sampled and is trained on", "count"),
-    "signal": Described("groups whose attempts differ in what they are worth", "share"),
-    "kept": Described("share of the mass of |advantage| that negative control left", "share"),
-    "staleness": Described("mean age of sampled tokens when they are trained", "versions"),
-    "staleness_max": Described("greatest age of a sampled token when it is trained", "versions"),
-    "loss": Described("the policy gradient's loss, summed by shares", "nats"),
-    "entropy": Described("mean entropy of the policy where it sampled", "nats"),
-    "push": Described("mean of A * (log pi + H) over all targets, the part of one sign: entropy falls by it", "nats"),
+    "loss": Described("the policy gradient's loss", "nats"),
     "clipped": Described("importance weights that were truncated", "share"),
-    "ess": Described("effective sample size (sum w)^2 / sum w^2", "share"),
+    "ess": Described("effective sample size, (sum w)^2 / sum w^2", "share"),
     "log_rho": Described("mean |log pi - log mu| between trained and sampling weights", "nats"),
     "log_rho_max": Described("largest |log pi - log mu|", "nats"),
     "mismatch_kl": Described("mean of rho - 1 - log rho; of fresh targets it is numerics alone", "nats"),
+    "entropy": Described("mean entropy of the policy where it sampled", "nats"),
+    "push_positive": Described(
+        "part of positive advantages in the mean of A (log pi + H), by which entropy falls", "nats"
+    ),
+    "push_negative": Described("part of negative advantages in it", "nats"),
     "gradient_norm": Described("norm of the gradient before it is clipped", "norm"),
     "rate": Described("learning rate", "rate"),
-    "tokens_per_second": Described("tokens trained in a second of the trainer's time", "tokens/s"),
+    "skipped_steps": Described("1 where the gradient was no finite number and nothing was changed", "count"),
+    "passes": Described("packed sequences that went through the model", "count"),
+    "tokens_per_second": Described("tokens that went through the trainer in a second", "tokens/s"),
+    "seconds": Described("the trainer's time", "s"),
     "in_flight": Described("attempts that are played", "count"),
     "suspended": Described("attempts that are saved at a turn and wait for a slot", "count"),
-    "waiting": Described("attempts that are over and wait for their group or their batch", "count"),
-    "seconds": Described("wall time", "s"),
+    "waiting": Described("groups that are complete and wait for a batch", "count"),
 }
 """By the part of a metric's name before the `/`."""
 
@@ -94,28 +91,18 @@ def _is_described(what: str, population: str) -> bool:
     return what in METRICS_OF and population in POPULATIONS
 
 
-def record(folder: Path, step: int, seconds: float, metrics: Mapping[str, float]) -> None:
-    """Add a step to the run's file, which then has no later ones: those were lost with a crash and are taken again.
+def tabled(steps: Iterable[tuple[int, float, Mapping[str, float]]]) -> list[Metric]:
+    """Figures of steps that are given as number, seconds of each, and `<what>/<population>`; in the order of the steps.
 
     Raises `MetricError` for a figure without a description.
     """
-    if unknown := undescribed(metrics):
-        raise MetricError(f"{', '.join(unknown)}: nobody said what it means; describe it in rl/train/metrics.py")
-    rows = []
-    for name, value in metrics.items():
-        what, population = name.split("/")
-        finite = float(value) if math.isfinite(value) else None
-        rows.append(Metric(step=step, seconds=seconds, name=what, population=population, value=finite))
-    file = folder / FILE
-    tables = [METRICS.pack(rows)]
-    if file.exists():
-        before = pq.read_table(file)
-        tables.insert(0, before.filter(pc.less(before["step"], step)))
-    aside = file.with_suffix(".new")
-    pq.write_table(pa.concat_tables(tables), aside, compression="zstd")
-    os.replace(aside, file)
-
-
-def read(folder: Path) -> list[Metric]:
-    """Every figure of the run in the order of its steps; none where no step was taken."""
-    return METRICS.unpack(pq.read_table(folder / FILE)) if (folder / FILE).exists() else []
+    rows, elapsed = [], 0.0
+    for step, seconds, metrics in steps:
+        if unknown := undescribed(metrics):
+            raise MetricError(f"{', '.join(unknown)}: nobody said what it means; describe it in rl/train/metrics.py")
+        elapsed += seconds
+        for name, value in metrics.items():
+            what, population = name.split("/")
+            finite = float(value) if math.isfinite(value) else None
+            rows.append(Metric(step=step, seconds=elapsed, name=what, population=population, value=finite))
+    return rows

@@ -1,5 +1,6 @@
 """What a run says of itself while it goes on."""
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -32,3 +33,17 @@ Watch = Callable[[Progress], None]
 
 def unwatched(progress: Progress) -> None:
     """A `Watch` that does not look."""
+
+
+def every(seconds: float, watch: Watch, clock: Callable[[], float] = time.monotonic) -> Watch:
+    """A `Watch` that looks once in so many seconds, and at every new stage."""
+    said: tuple[str, float] | None = None
+
+    def now_and_then(progress: Progress) -> None:
+        nonlocal said
+        now = clock()
+        if said is None or said[0] != progress.stage or now - said[1] >= seconds:
+            said = progress.stage, now
+            watch(progress)
+
+    return now_and_then

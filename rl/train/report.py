@@ -1,66 +1,33 @@
 """The page of a run: what was trained on what, what it brought, and what became of everything. A pure function of the account."""
 
+import asyncio
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rl.analytics import Sample
-from rl.train.curves import drawn
+from infra.files import write_whole
+from rl.evaluate import compare
+from rl.learn.records import Verdict
+from rl.train.account import Account, account
 from rl.train.metrics import METRICS_OF, POPULATIONS
+from rl.train.run import TrainRun
 from schemas.answer import canonical_answer
-from schemas.evaluation import Block, Estimate, Evaluation
-from schemas.measured import Failure, Metric
-from schemas.training import TrainConfig
+from schemas.arrow import FAILURES, METRICS, Table
+from schemas.evaluation import Estimate, Evaluation
+from schemas.measured import Failure
 
 FILE = "report.html"
 LONGEST = 4000
 """Characters of one text on the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fates:
-    """What became of every attempt that was admitted. `waiting` are over and wait for their group or batch."""
-
-    admitted: int = 0
-    trained: int = 0
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    """By reason."""
-    suspended: int = 0
-    waiting: int = 0
-
-    @property
-    def missing(self) -> int:
-        """Attempts that nothing is known of; 0, or something was lost."""
-        return self.admitted - self.trained - sum(self.dropped.values()) - self.suspended - self.waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """All that there is to tell of a run, at its end or on the way."""
-
-    run: str
-    config: TrainConfig
-    release: str
-    policy: str
-    """Model and revision."""
-    minutes: float = 0.0
-    fates: Fates = Fates()
-    metrics: Sequence[Metric] = ()
-    before: Evaluation | None = None
-    after: Evaluation | None = None
-    failures: Sequence[Failure] = ()
-    samples: Sequence[Sample] = ()
-
-    @property
-    def steps(self) -> int:
-        return max((each.step for each in self.metrics), default=0)
+KINDS = {Verdict.RIGHT: "right", Verdict.WRONG: "wrong", Verdict.NONE: "no answer"}
 
 
 class Score(NamedTuple):
@@ -85,8 +52,29 @@ class Ending(NamedTuple):
     tokens: float
 
 
+async def write(run: TrainRun) -> Account:
+    """Write the run's `report.html`, `metrics.parquet` and `failures.parquet` as it stands."""
+    told = await account(run)
+    await asyncio.to_thread(_write, run.path, told)
+    return told
+
+
+def _write(folder: Path, told: Account) -> None:
+    write_whole(folder / "metrics.parquet", _parquet(METRICS, told.metrics))
+    write_whole(folder / "failures.parquet", _parquet(FAILURES, told.failures))
+    write_whole(folder / FILE, page(told).encode())
+
+
+def _parquet(table: Table[Any], records: Iterable[Any]) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.pack(records), sink, compression="zstd")
+    return sink.getvalue()
+
+
 def page(account: Account) -> str:
     """One HTML file that needs nothing else. What a model, a task or a page wrote is shown as text."""
+    from rl.train.curves import drawn  # matplotlib: only a page waits for it
+
     return (
         _environment()
         .get_template("report.jinja")
@@ -97,9 +85,10 @@ def page(account: Account) -> str:
             policy=account.policy,
             sentence=sentence(account),
             scores=scores(account.before, account.after),
+            after_step=account.after_step,
             curves={title: Markup(svg) for title, svg in drawn(account.metrics).items()},  # noqa: S704  made here, of numbers
-            fates=_fates(account.fates),
-            closes=_closes(account.fates),
+            counts=fates(account),
+            closes=closes(account),
             endings=endings(account.failures),
             samples=account.samples,
             settings=json.dumps(account.config.model_dump(mode="json"), indent=1, ensure_ascii=False),
@@ -111,18 +100,17 @@ def page(account: Account) -> str:
 
 def summary(account: Account) -> dict[str, Any]:
     """The same for machines, in short."""
-    fates = account.fates
+    counts = account.counts
     return {
         "run": account.run,
         "release": account.release,
         "policy": account.policy,
         "steps": account.steps,
-        "minutes": round(account.minutes, 2),
-        "admitted": fates.admitted,
-        "trained": fates.trained,
-        "dropped": dict(fates.dropped),
-        "suspended": fates.suspended,
-        "waiting": fates.waiting,
+        "minutes": round(account.seconds / 60, 2),
+        "admitted": counts.admitted,
+        "trained": counts.trained,
+        "dropped": dict(counts.dropped),
+        "suspended": counts.suspended,
         "before": _rates(account.before),
         "after": _rates(account.after),
     }
@@ -132,14 +120,14 @@ def markdown(account: Account) -> str:
     """The comparison and the counts, for where Markdown is shown."""
     lines = [f"# {account.policy} trained on {account.release}", "", sentence(account), ""]
     if rows := scores(account.before, account.after):
-        lines += _table(("what", "tasks", "before", "after", "difference"), rows)
-    lines += ["", *_table(("attempts", "count"), _fates(account.fates)), "", _closes(account.fates)]
+        lines += _table(("what", "tasks", "before", f"after {account.after_step} steps", "difference"), rows)
+    lines += ["", *_table(("attempts", "count"), fates(account)), "", closes(account)]
     return "\n".join(lines)
 
 
 def sentence(account: Account) -> str:
     """How long and on how much, and what it brought."""
-    took = f"{account.steps} steps in {account.minutes:.1f} minutes on {account.fates.trained:,} attempts"
+    took = f"{account.steps} steps in {account.seconds / 60:.1f} minutes on {account.counts.trained:,} attempts"
     sampled = [each.sampled.rate if each else None for each in (account.before, account.after)]
     if sampled[0] is None or sampled[1] is None:
         return f"{took}."
@@ -147,14 +135,20 @@ def sentence(account: Account) -> str:
 
 
 def scores(before: Evaluation | None, after: Evaluation | None) -> list[Score]:
-    """Sampled, greedy and each pass@k of all tasks, then each stratum; nothing where nothing was evaluated."""
-    sides = [{} if each is None else _estimates(each) for each in (before, after)]
+    """Sampled, greedy and each pass@k of all tasks, then each stratum; nothing where nothing was evaluated.
+
+    The first two are compared task by task, and their difference has an interval.
+    """
+    old, new = ({} if each is None else _estimates(each) for each in (before, after))
+    paired: dict[str, Estimate | None] = {}
+    if before and after:
+        found = compare(before, after)
+        paired = {SAMPLED: found.sampled, GREEDY: found.greedy}
     rows = []
-    for what in dict.fromkeys([*sides[0], *sides[1]]):
-        old, new = (side.get(what) for side in sides)
-        difference = f"{new.value - old.value:+.3f}" if old and new else ""
-        tasks = max(each.tasks for each in (old, new) if each)
-        rows.append(Score(what, tasks, _rate(old), _rate(new), difference))
+    for what in dict.fromkeys([*old, *new]):
+        sides = old.get(what), new.get(what)
+        tasks = max(each.tasks for each in sides if each)
+        rows.append(Score(what, tasks, _rate(sides[0]), _rate(sides[1]), _difference(*sides, paired.get(what))))
     return rows
 
 
@@ -185,9 +179,12 @@ def endings(failures: Iterable[Failure]) -> list[Ending]:
     return found
 
 
+SAMPLED, GREEDY = "all, sampled", "all, greedy"
+
+
 def _estimates(evaluation: Evaluation) -> dict[str, Estimate]:
-    sampled: Block = evaluation.sampled
-    found = {"all, sampled": sampled.rate, "all, greedy": evaluation.greedy.rate}
+    sampled = evaluation.sampled
+    found = {SAMPLED: sampled.rate, GREEDY: evaluation.greedy.rate}
     found |= {f"all, pass@{k}": estimate for k, estimate in sampled.pass_at.items() if k > 1}
     found |= {f"{stratum}, sampled": score.rate for stratum, score in sampled.strata.items()}
     return {what: estimate for what, estimate in found.items() if estimate is not None}
@@ -200,7 +197,13 @@ def _rates(evaluation: Evaluation | None) -> dict[str, Any] | None:
 
 
 def _rate(estimate: Estimate | None) -> str:
-    return "" if estimate is None else f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
+    return "" if estimate is None else f"{estimate.value:.3f} ({estimate.low:.3f} to {estimate.high:.3f})"
+
+
+def _difference(old: Estimate | None, new: Estimate | None, paired: Estimate | None) -> str:
+    if paired is not None:
+        return f"{paired.value:+.3f} ({paired.low:+.3f} to {paired.high:+.3f})"
+    return f"{new.value - old.value:+.3f}" if old and new else ""
 
 
 def _share(part: int, whole: int) -> str:
@@ -212,16 +215,18 @@ def _number(version: str) -> int:
     return int(version or 0)
 
 
-def _fates(fates: Fates) -> list[tuple[str, int]]:
-    dropped = [(f"dropped: {reason.replace('_', ' ')}", n) for reason, n in sorted(fates.dropped.items())]
-    waits = [("suspended", fates.suspended), ("waiting for their group or batch", fates.waiting)]
-    return [("admitted", fates.admitted), ("trained", fates.trained), *dropped, *waits]
+def fates(account: Account) -> list[tuple[str, int]]:
+    """What became of every attempt that was admitted, and how many."""
+    counts = account.counts
+    dropped = [(f"dropped: {reason.replace('_', ' ')}", n) for reason, n in sorted(counts.dropped.items())]
+    return [("admitted", counts.admitted), ("trained", counts.trained), *dropped, ("suspended", counts.suspended)]
 
 
-def _closes(fates: Fates) -> str:
-    if fates.missing:
-        return f"These do not add up: {fates.missing:+,} attempts are unaccounted for."
-    return "Admitted = trained + dropped + suspended + waiting."
+def closes(account: Account) -> str:
+    """Whether those counts add up."""
+    if account.missing:
+        return f"These do not add up: {account.missing:+,} attempts are unaccounted for."
+    return "Admitted = trained + dropped + suspended: the run still holds those, to be played on or trained."
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
@@ -238,7 +243,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {"cut": _cut, "words": lambda text: text.replace("_", " ")}
-    made.globals |= {"gold": lambda task: canonical_answer(task.answer)}
+    made.globals |= {"kind": KINDS.__getitem__, "gold": lambda task: canonical_answer(task.answer)}
     return made
 
 

@@ -1,56 +1,63 @@
-"""How attempts ended: each is counted once, and the ones to look at are the first and the last of their kind."""
+"""How attempts ended: each is counted once, and the ones to look at are of the first and of the last."""
 
-from rl.analytics import Ended, failure_stats, samples
-from rl.learn.records import Graded, Verdict
+from rl.analytics import failure_stats, samples
+from rl.learn.records import Verdict
+from rl.train.buffer import Ended
 from schemas.measured import Failure
-from schemas.trajectory import StopReason, Trajectory, Turn
-from tests.pipeline.tasks import math_task, search_task
+from schemas.trajectory import StopReason, Trajectory
+from tests.pipeline.tasks import search_task
 
-SEARCH, MATH = search_task(), math_task()
+TASK = search_task()
+STRATA = {"a": "s/1", "b": "s/2"}
 
 
-def ended(number, verdict=Verdict.NONE, stop=StopReason.ANSWERED, versions=("0",), task=SEARCH, tokens=0):
-    turns = tuple(Turn(prompt_tokens=1, text="t", version=version, call_id="c") for version in versions)
-    done = Trajectory(task_id=task.task_id, solver="s", arm="tools", seed=number, turns=turns, stop=stop, tokens=tokens)
-    return Ended(task, Graded(uid=f"{number}/0", trajectory=done, verdict=verdict))
+def ended(task_id, verdict, stop="answered", *, turns=1, tokens=0, version="0"):
+    return Ended(task_id=task_id, verdict=verdict, stop=stop, turns=turns, tokens=tokens, version=version)
 
 
 def test_every_attempt_is_counted_in_one_row():
     attempts = [
-        ended(1, Verdict.RIGHT, versions=("0", "9"), tokens=10),
-        ended(2, Verdict.RIGHT, versions=("9",), tokens=20),
-        ended(3, Verdict.WRONG, versions=("10",)),
-        ended(4, stop=StopReason.FORMAT, versions=("9",)),
-        ended(5, stop=StopReason.INFRA, versions=()),
-        ended(6, Verdict.UNDECIDED, task=MATH),
+        ended("a", "right", turns=2, tokens=10, version="9"),
+        ended("a", "right", turns=1, tokens=20, version="9"),
+        ended("a", "wrong", version="10"),
+        ended("a", "none", "format", version="9"),
+        ended("a", "none", "infra", turns=0, version=""),
+        ended("b", "undecided"),
     ]
-    rows = failure_stats(attempts)
+    rows = failure_stats(attempts, STRATA)
     assert sum(row.n for row in rows) == len(attempts)
-    assert [(r.version, r.outcome, r.n) for r in rows if r.stratum == SEARCH.stratum] == [
-        ("", "infra", 1),
-        ("9", "format", 1),
-        ("9", "right", 2),
-        ("10", "wrong", 1),
+    assert [(row.stratum, row.version, row.outcome, row.n) for row in rows] == [
+        ("s/1", "", "infra", 1),
+        ("s/1", "9", "format", 1),
+        ("s/1", "9", "right", 2),
+        ("s/1", "10", "wrong", 1),
+        ("s/2", "0", "undecided", 1),
     ]
     assert rows[2] == Failure(  # (2 + 1) / 2 turns, (10 + 20) / 2 tokens
-        stratum=SEARCH.stratum, version="9", outcome="right", n=2, turns=1.5, tokens=15.0
+        stratum="s/1", version="9", outcome="right", n=2, turns=1.5, tokens=15.0
     )
 
 
-def test_samples_are_the_first_and_the_last_of_each_kind():
-    attempts = [
-        ended(1, Verdict.WRONG),
-        ended(2, Verdict.RIGHT),
-        ended(3, Verdict.RIGHT),
-        ended(4, Verdict.RIGHT),
-        ended(5, stop=StopReason.LOOP),
-        ended(6, Verdict.UNDECIDED),
-    ]
-    found = [(s.kind, s.when, s.ended.graded.trajectory.seed) for s in samples(iter(attempts))]
-    assert found == [
+def attempt(number):
+    return Trajectory(task_id=TASK.task_id, solver="s", arm="tools", seed=number, turns=(), stop=StopReason.NO_ANSWER)
+
+
+def test_samples_are_the_first_of_each_kind_early_and_late_and_no_more_is_looked_at():
+    kinds = [Verdict.WRONG, Verdict.UNDECIDED, Verdict.RIGHT, Verdict.WRONG, Verdict.NONE, Verdict.RIGHT]
+    seen = []
+
+    def verdict(each):
+        seen.append(each.seed)
+        return kinds[each.seed]
+
+    attempts = [attempt(number) for number in range(6)]
+    found = samples(attempts, reversed(attempts), {TASK.task_id: TASK}, verdict)
+    assert [(each.kind.value, each.when, each.trajectory.seed) for each in found] == [
         ("right", "early", 2),
-        ("right", "late", 4),
-        ("wrong", "early", 1),
-        ("no answer", "early", 5),
-        ("no answer", "late", 6),
+        ("right", "late", 5),
+        ("wrong", "early", 0),
+        ("wrong", "late", 3),
+        ("none", "early", 4),
+        ("none", "late", 4),
     ]
+    assert seen == [0, 1, 2, 3, 4, 5, 4, 3]

@@ -2,11 +2,14 @@
 
 import math
 
-from rl.analytics import Ended, failure_stats, samples
-from rl.learn.records import Graded, Verdict
-from rl.train.report import Account, Fates
-from schemas.evaluation import Block, Counts, Estimate, Evaluation, StratumScore
-from schemas.measured import Metric
+from rl.analytics import Sample
+from rl.learn.records import Verdict
+from rl.train.account import Account
+from rl.train.buffer import Counts
+from rl.train.metrics import tabled
+from schemas import evaluation as scores
+from schemas.evaluation import Block, Estimate, Evaluation, StratumScore
+from schemas.measured import Failure, Metric
 from schemas.training import TrainConfig
 from schemas.trajectory import StopReason, ToolCall, Trajectory, Turn
 from tests.pipeline.tasks import search_task
@@ -16,8 +19,12 @@ ATTACK = "</pre><script>alert(1)</script>\x1b[2J\u202eevil"
 
 
 def block(right: int, each: int) -> Block:
-    n = 100 * each
-    counts = Counts(right=right * each, wrong=n - right * each, attempts=n)
+    """Of 100 tasks, so many with every attempt right and the others with none."""
+    tally = {
+        f"task-{i}": scores.Counts(attempts=each, **({"right": each} if i < right else {"wrong": each}))
+        for i in range(100)
+    }
+    counts = scores.total(tally.values())
     rate = Estimate(value=right / 100, low=right / 100 - 0.04, high=right / 100 + 0.04, tasks=100)
     return Block(
         each=each,
@@ -25,17 +32,17 @@ def block(right: int, each: int) -> Block:
         rate=rate,
         pass_at={1: rate, 4: rate} if each > 1 else {1: rate},
         strata={TASK.stratum: StratumScore(counts=counts, rate=rate)},
-        by_task={TASK.task_id: counts},
+        by_task=tally,
         turns_right=4.0,
         format_errors=0.01,
-        stops={"answered": n},
+        stops={"answered": 100 * each},
     )
 
 
 def evaluation(right: int) -> Evaluation:
     return Evaluation(
         policy="starter@1",
-        on="r-0123456789ab/test",
+        on="r-0123456789ab/hard_search/test",
         rows=100,
         tasks=100,
         seed=0,
@@ -44,7 +51,7 @@ def evaluation(right: int) -> Evaluation:
     )
 
 
-def ended(number: int, verdict: Verdict, stop: StopReason, text: str = "<tool_call>…</tool_call>") -> Ended:
+def attempt(number: int, stop: StopReason, text: str) -> Trajectory:
     call = ToolCall(name="search", arguments={"queries": ["what borders Niger"]})
     turns = [
         Turn(
@@ -58,71 +65,100 @@ def ended(number: int, verdict: Verdict, stop: StopReason, text: str = "<tool_ca
         )
         for i in range(3)
     ]
-    done = Trajectory(
+    answer = text if stop is StopReason.ANSWERED else None
+    return Trajectory(
         task_id=TASK.task_id,
         solver="starter",
         arm="tools",
         seed=number,
         turns=tuple(turns),
         stop=stop,
-        answer=text if stop is StopReason.ANSWERED else None,
+        answer=answer,
         tokens=400,
     )
-    return Ended(TASK, Graded(uid=f"{number}/0", trajectory=done, verdict=verdict))
 
 
-def attempts(text: str = "Mali") -> list[Ended]:
-    kinds = [
-        (Verdict.RIGHT, StopReason.ANSWERED),
-        (Verdict.WRONG, StopReason.ANSWERED),
-        (Verdict.NONE, StopReason.FORMAT),
+KINDS = (
+    (Verdict.RIGHT, StopReason.ANSWERED),
+    (Verdict.WRONG, StopReason.ANSWERED),
+    (Verdict.NONE, StopReason.FORMAT),
+)
+
+
+def looked_at(text: str) -> list[Sample]:
+    return [
+        Sample(verdict, when, TASK, attempt(number, stop, text))
+        for verdict, stop in KINDS
+        for number, when in enumerate(("early", "late"))
     ]
-    return [ended(number, *kinds[number % 3], text=text) for number in range(24)]
+
+
+def endings() -> list[Failure]:
+    """12 attempts by each of versions 0 to 4, of which more are right each time, and three that broke at once."""
+    rows = [
+        ("right", version, 2 * version, 3.0) if outcome == "right" else ("wrong", version, 12 - 2 * version, 4.0)
+        for version in range(5)
+        for outcome in ("right", "wrong")
+    ]
+    counted = [
+        Failure(stratum=TASK.stratum, version=str(version), outcome=outcome, n=n, turns=turns, tokens=400)
+        for outcome, version, n, turns in rows
+        if n
+    ]
+    broken = Failure(stratum=TASK.stratum, version="", outcome="tool_down", n=3, turns=0, tokens=0)
+    return [broken, *counted]
 
 
 def figures(steps: int) -> list[Metric]:
-    def of(step: int) -> dict[str, float | None]:
+    def of(step: int) -> dict[str, float]:
         grown = 1 - math.exp(-step / 30)
         return {
-            "pass_rate/graded": 0.2 + 0.4 * grown,
-            "reward/graded": 0.15 + 0.4 * grown,
+            "pass_rate/valid": 0.2 + 0.4 * grown,
+            "solved/groups": 0.5 + 0.4 * grown,
+            "reward/valid": 0.15 + 0.4 * grown,
             "entropy/targets": 0.8 - 0.2 * grown,
             "entropy/positive": 0.7 - 0.2 * grown,
             "entropy/negative": 0.9 - 0.2 * grown,
-            "staleness/targets": 1.2,
-            "staleness_max/targets": 3.0,
-            "turns/graded": 5 - grown,
+            "lag_mean/trained": 1.2,
+            "lag_max/trained": 3.0,
+            "turns/valid": 5 - grown,
             "turns/right": 4 - grown,
-            "format_errors/graded": 0.05 - 0.04 * grown,
-            "kept/negative": None if step == 2 else 0.8,
-            "tokens_per_second/trained": 2400 + 10 * step,
-            "in_flight/now": 64,
-            "suspended/now": step % 7,
-            "waiting/now": 30,
+            "format_errors/valid": 0.05 - 0.04 * grown,
+            "negative_kept/negative": math.nan if step == 2 else 0.8,
+            "tokens_per_second/step": 2400 + 10 * step,
+            "in_flight/attempts": 64,
+            "suspended/attempts": step % 7,
         }
 
-    return [
-        Metric(step=step, seconds=3.0 * step, name=what.split("/")[0], population=what.split("/")[1], value=value)
-        for step in range(1, steps + 1)
-        for what, value in of(step).items()
-    ]
+    return tabled((step, 3.0, of(step)) for step in range(1, steps + 1))
+
+
+CONFIG = TrainConfig(steps=90)
 
 
 def at_its_end(text: str = "Mali") -> Account:
     return Account(
         run="train-0123456789ab",
-        config=TrainConfig(steps=90),
+        config=CONFIG,
         release="r-0123456789ab",
         policy="starter@1",
-        minutes=4.3,
-        fates=Fates(admitted=24, trained=15, dropped={"no_signal": 4, "too_old": 1}, suspended=3, waiting=1),
+        counts=Counts(admitted=63, trained=55, dropped={"no_signal": 4, "stale": 1}, suspended=3),
+        seconds=258,
         metrics=figures(90),
         before=evaluation(20),
         after=evaluation(58),
-        failures=failure_stats(attempts(text)),
-        samples=samples(attempts(text)),
+        after_step=90,
+        failures=endings(),
+        samples=looked_at(text),
     )
 
 
-def just_begun() -> Account:
-    return Account(run="train-0123456789ab", config=TrainConfig(steps=90), release="r-0123456789ab", policy="starter@1")
+def just_begun(steps: int = 0) -> Account:
+    return Account(
+        run="train-0123456789ab",
+        config=CONFIG,
+        release="r-0123456789ab",
+        policy="starter@1",
+        counts=Counts(admitted=8, trained=0, dropped={}, suspended=8),
+        metrics=figures(steps),
+    )

@@ -1,44 +1,61 @@
-"""Every figure of a run is described, named with its population, and comes back from its file."""
+"""Every figure of a run is described, named with its population, and comes in the order of steps."""
 
+import ast
 import math
+from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from rl.train.metrics import FILE, METRICS_OF, POPULATIONS, MetricError, describe, read, record, undescribed
+from rl.train.metrics import METRICS_OF, POPULATIONS, MetricError, describe, tabled, undescribed
 from schemas.measured import Metric
 
+ROOT = Path(__file__).resolve().parents[3] / "rl"
 
-def test_what_was_recorded_is_read(tmp_path):
-    assert read(tmp_path) == []
-    record(tmp_path, 1, 2.5, {"reward/graded": 0.25, "entropy/targets": 1})
-    record(tmp_path, 2, 5.0, {"reward/graded": 0.5})
-    assert read(tmp_path) == [
-        Metric(step=1, seconds=2.5, name="reward", population="graded", value=0.25),
+
+def test_figures_are_split_into_name_and_population_and_time_adds_up():
+    steps = [(1, 2.5, {"reward/valid": 0.25, "entropy/targets": 1}), (2, 5.0, {"reward/valid": 0.5})]
+    assert tabled(steps) == [
+        Metric(step=1, seconds=2.5, name="reward", population="valid", value=0.25),
         Metric(step=1, seconds=2.5, name="entropy", population="targets", value=1.0),
-        Metric(step=2, seconds=5.0, name="reward", population="graded", value=0.5),
+        Metric(step=2, seconds=7.5, name="reward", population="valid", value=0.5),
     ]
-    assert [path.name for path in tmp_path.iterdir()] == [FILE]
 
 
-def test_a_step_that_is_taken_again_replaces_itself_and_what_followed(tmp_path):
-    for step, value in ((1, 0.1), (2, 0.2), (3, 0.3), (2, 0.4)):
-        record(tmp_path, step, step, {"reward/graded": value})
-    assert [(each.step, each.value) for each in read(tmp_path)] == [(1, 0.1), (2, 0.4)]
+def test_a_figure_that_is_no_number_is_absent_and_not_dropped():
+    assert [each.value for each in tabled([(1, 1.0, {"loss/trained": math.nan})])] == [None]
 
 
-def test_a_figure_that_is_no_number_is_absent_and_not_dropped(tmp_path):
-    record(tmp_path, 1, 1.0, {"loss/trained": math.nan})
-    assert [each.value for each in read(tmp_path)] == [None]
-    assert pq.read_table(tmp_path / FILE)["value"].null_count == 1
-
-
-@pytest.mark.parametrize("name", ["reward", "reward/everyone", "cleverness/graded", "reward/graded/right"])
-def test_a_figure_that_nobody_described_is_refused(tmp_path, name):
-    assert undescribed([name, "reward/graded"]) == [name]
+@pytest.mark.parametrize("name", ["reward", "reward/everyone", "cleverness/valid", "reward/valid/right"])
+def test_a_figure_that_nobody_described_is_refused(name):
+    assert undescribed([name, "reward/valid"]) == [name]
     with pytest.raises(MetricError, match="nobody said what it means"):
-        record(tmp_path, 1, 1.0, {name: 1.0})
-    assert not (tmp_path / FILE).exists()
+        tabled([(1, 1.0, {name: 1.0})])
+
+
+def named_in_the_code() -> set[str]:
+    """Keys of dicts and of assignments that look like a metric's name; what is filled in at run time is a `*`."""
+    found = set()
+    for path in (*ROOT.glob("learn/*.py"), *ROOT.glob("train/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            keys = node.keys if isinstance(node, ast.Dict) else []
+            keys += [node.slice] if isinstance(node, ast.Subscript) else []
+            for key in keys:
+                parts = key.values if isinstance(key, ast.JoinedStr) else [key]
+                text = "".join(part.value if isinstance(part, ast.Constant) else "*" for part in parts if is_text(part))
+                found |= {text} if text.count("/") == 1 else set()
+    return found
+
+
+def is_text(part: ast.AST) -> bool:
+    return isinstance(part, ast.FormattedValue) or (isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+def test_every_figure_in_the_code_is_described_and_every_description_has_a_figure():
+    names = named_in_the_code()
+    assert not [
+        name for name in names if name.split("/")[0] not in METRICS_OF or name.split("/")[1] not in {*POPULATIONS, "*"}
+    ]
+    assert {name.split("/")[0] for name in names} == set(METRICS_OF)
 
 
 def test_the_table_has_a_line_for_each():

@@ -1,0 +1,94 @@
+"""All that there is to tell of a run, read from its folder, at its end or on the way."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+from pipeline.grading import grade
+from rl.analytics import Sample, failure_stats, samples
+from rl.learn.records import Verdict
+from rl.train.buffer import Buffer, Counts
+from rl.train.metrics import tabled
+from rl.train.run import TrainRun
+from schemas.arrow import ATTEMPTS
+from schemas.evaluation import Evaluation
+from schemas.measured import Failure, Metric
+from schemas.task import Task
+from schemas.training import TrainConfig
+from schemas.trajectory import Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A run: what it was to do, and what came of it."""
+
+    run: str
+    config: TrainConfig
+    release: str
+    policy: str
+    """Model and revision."""
+    counts: Counts
+    seconds: float = 0.0
+    """Of training."""
+    metrics: Sequence[Metric] = ()
+    before: Evaluation | None = None
+    after: Evaluation | None = None
+    after_step: int = 0
+    """Steps that the policy of `after` had taken."""
+    failures: Sequence[Failure] = ()
+    samples: Sequence[Sample] = ()
+
+    @property
+    def steps(self) -> int:
+        return max((each.step for each in self.metrics), default=0)
+
+    @property
+    def missing(self) -> int:
+        """Attempts that nothing is known of; 0, or something was lost."""
+        counts = self.counts
+        return counts.admitted - counts.trained - sum(counts.dropped.values()) - counts.suspended
+
+
+async def account(run: TrainRun) -> Account:
+    """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone."""
+    tasks = {task.task_id: task for task in await asyncio.to_thread(run.tasks, run.config.split)}
+    strata = {task_id: task.stratum for task_id, task in tasks.items()}
+    evaluated = max(
+        (int(path.stem.removeprefix("step-")) for path in run.evaluation_file(0).parent.glob("*.json")), default=0
+    )
+    buffer = Buffer(run.path / "buffer.sqlite")
+    try:
+        return Account(
+            run=run.id,
+            config=run.config,
+            release=run.origin.version,
+            policy=f"{run.origin.policy}@{run.origin.revision}",
+            counts=await buffer.counts(),
+            seconds=await buffer.seconds(),
+            metrics=tabled(await buffer.metrics()),
+            before=run.evaluation(0),
+            after=run.evaluation(evaluated) if evaluated else None,
+            after_step=evaluated,
+            failures=failure_stats(await buffer.ended(), strata),
+            samples=await asyncio.to_thread(_samples, run.path, tasks),
+        )
+    finally:
+        buffer.close()
+
+
+def _samples(folder: Path, tasks: Mapping[str, Task]) -> list[Sample]:
+    """Of the first and of the last checkpoint's attempts; none before there is one."""
+    ledgers = sorted((folder / "trajectories").glob("step-*.parquet"))
+    if not ledgers:
+        return []
+    first, last = (ATTEMPTS.unpack(pq.read_table(ledgers[i])) for i in (0, -1))
+
+    def verdict(attempt: Trajectory) -> Verdict:
+        if attempt.answer is None:
+            return Verdict.NONE
+        return Verdict(grade(tasks[attempt.task_id].answer, attempt.answer).verdict.value)
+
+    return samples(first, reversed(last), tasks, verdict)
