@@ -59,8 +59,10 @@ class Coin:
         said = self.says or (canonical_answer(task.answer) if right else f"nothing, {seed}")
         fault = "no_action" if self.flawed else ""
         turns = tuple(
-            Turn(prompt_tokens=9, output_ids=(1, 2), logprobs=(-8.0, -8.0), text=text, version="1", fault=why)
-            for text, why in (("search", fault), (said, ""))
+            Turn(
+                prompt_tokens=9, output_ids=(1, 2), logprobs=(-8.0, -8.0), text=text, version="1", call_id="", fault=why
+            )
+            for text, why in (("search" if self.says else f"search {seed}", fault), (said, ""))
         )
         return Trajectory(
             task_id=task.task_id,
@@ -171,9 +173,8 @@ async def test_a_served_policy_is_asked_at_temperature_0_once_and_sampled_with_s
 async def test_a_tool_that_is_not_there_is_named_before_anything_is_asked() -> None:
     model = ScriptedPolicy(ANSWER)
     held = Held("toy", (search_task("search", "telescope"),), toy_world())
-    with served(model) as endpoint:
-        with pytest.raises(EvaluationError, match="offered=telescope: no such tools here"):
-            await evaluate_policy(Policy(FORMAT), endpoint, held, EvaluateConfig())
+    with served(model) as endpoint, pytest.raises(EvaluationError, match="offered=telescope: no such tools here"):
+        await evaluate_policy(Policy(FORMAT), endpoint, held, EvaluateConfig())
     assert model.requests == []
 
 
