@@ -144,11 +144,16 @@ def summary(tasks: Sequence[Task], attempts: Sequence[Sequence[Graded]], each: i
 
 def compare(before: Evaluation, after: Evaluation) -> Comparison:
     """Raises `EvaluationError` where they are not on the same tasks."""
-    if before.on != after.on:
-        raise EvaluationError(f"{before.on}: is not what the other is on, {after.on}; compare evaluations of one set")
+    comparable(before, after.on)
     return Comparison(
         before=before.policy,
         after=after.policy,
         sampled=difference(before.sampled.by_task, after.sampled.by_task),
         greedy=difference(before.greedy.by_task, after.greedy.by_task),
     )
+
+
+def comparable(before: Evaluation, on: str) -> None:
+    """Raises `EvaluationError` where the evaluation is on something else."""
+    if before.on != on:
+        raise EvaluationError(f"on={before.on}: is not {on}; compare evaluations of one set of tasks")

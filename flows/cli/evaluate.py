@@ -10,7 +10,7 @@ from flows.cli.render import table
 from flows.cli.tasks import Where, open_release
 from infra.settings import Settings
 from rl import heldout
-from rl.evaluate import compare
+from rl.evaluate import comparable, compare
 from schemas.config import Served
 from schemas.evaluation import Block, Comparison, Counts, Estimate, EvaluateConfig, Evaluation
 
@@ -45,6 +45,8 @@ def evaluate(
         held = heldout.of_release(open_release(release), checked, settings.cache)
     else:
         held = heldout.of_file(on, checked, settings.cache, format)
+    if earlier is not None:
+        comparable(earlier, held.on)
     served = Served(model=heldout.policy_folder(policy, settings.cache / "training"), url=url)
     if url is None:
         err.print(f"{policy}: starting its server, half a minute or more", style="dim")
