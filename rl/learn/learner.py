@@ -21,12 +21,11 @@ from safetensors.torch import load_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils.logging import disable_progress_bar
 
 from infra.weights import digest
-from rl.learn.attention import implementation
 from rl.learn.checkpoint import (
     OPTIMISER_FILE,
     TrainerError,
@@ -286,9 +285,8 @@ def _read(folder: str) -> PreTrainedModel:
         raise TrainerError(f"{folder}: is no model folder, it has no config.json; name one, or a recipe")
     disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        attends = implementation(AutoConfig.from_pretrained(folder, local_files_only=True))
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, local_files_only=True, attn_implementation=attends
+            folder, dtype=torch.float32, local_files_only=True
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise TrainerError(

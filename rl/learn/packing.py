@@ -1,8 +1,8 @@
 """Rows laid side by side, so that no step pays for padding, and no row sees another.
 
 A packed sequence is one sequence to the model: positions begin again at every row, and it is given without an attention
-mask and without a cache. `attention` is told the rows' lengths; a model that attends in its own way knows packed rows by
-their positions (`masking_utils` of transformers), and would not with a cache, which `forward` makes by default.
+mask and without a cache. That is how transformers knows packed rows and confines attention to each (`masking_utils`); with
+a cache, which `forward` makes by default, it would not, so `inputs` says both.
 """
 
 from collections.abc import Sequence
@@ -78,7 +78,6 @@ def inputs(packed: Packed, device: torch.device | str = "cpu") -> dict[str, Any]
         "position_ids": torch.from_numpy(packed.positions)[None].to(device),
         "attention_mask": None,
         "use_cache": False,
-        "row_lengths": np.diff(np.append(np.flatnonzero(packed.positions == 0), len(packed))).tolist(),
     }
 
 
