@@ -84,7 +84,7 @@ def pg_loss(
     weights = rho.clamp(max=clip)
     loss = -(shares * weights * advantages * logprobs).sum()
     with torch.no_grad():
-        kl = rho - 1 - log_rho
+        kl = log_rho.double().expm1() - log_rho  # In float32 it would drown: it is about log_rho^2 / 2.
         positive, negative = advantages > 0, advantages < 0
         push = advantages * (logprobs + entropies)
         sums = (
@@ -116,7 +116,7 @@ def finish(measures: Measures) -> dict[str, float]:
     """Metrics named `<what>/<population>`; those of an empty population are left out.
 
     `ess/targets` is (sum w)^2 / sum w^2 as a share of the tokens; `mismatch_kl` the mean of rho - 1 - log rho (k3, Schulman
-    2020), 0 for equal distributions; `push/positive` and `push/negative` are the two parts of the mean of A * (log pi + H)
+    2020), 0 for equal distributions; `push_positive` and `push_negative` are the two parts of the mean of A * (log pi + H)
     over all targets: entropy falls by the learning rate times their sum (arXiv 2505.22617).
     """
     of = dict(zip(_SUMS, measures.sums.tolist(), strict=True))
@@ -130,8 +130,8 @@ def finish(measures: Measures) -> dict[str, float]:
             "log_rho_max/targets": float(measures.most),
             "mismatch_kl/targets": of["mismatch_kl"] / n,
             "entropy/targets": of["entropy"] / n,
-            "push/positive": of["push_positive"] / n,
-            "push/negative": of["push_negative"] / n,
+            "push_positive/targets": of["push_positive"] / n,
+            "push_negative/targets": of["push_negative"] / n,
         }
     if fresh:
         found["mismatch_kl/fresh"] = of["mismatch_kl_fresh"] / fresh
