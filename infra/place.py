@@ -23,8 +23,13 @@ LOCAL = "local"
 _CONCURRENT = 100_000
 """Calls that a part may have at once: its own rules bound them, and nothing waits unseen in a queue of Ray's."""
 _ROOT = str(Path(__file__).parents[1])
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_worker_niceness": "0"}
-"""Of a Ray that is started here: it tells nobody, leaves devices visible, and its actors compute like any other process."""
+_STARTED_HERE = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",
+    "RAY_raylet_start_wait_time_s": "120",
+}
+"""Of a Ray that is started here: it tells nobody, says nothing, computes like any other process, and may start slowly."""
 
 
 class PlaceError(TouchstoneError):
@@ -120,16 +125,14 @@ def place_at(address: str | None) -> Place:
 
 
 def _connect(address: str) -> None:
-    if address == LOCAL:
-        os.environ.update({name: value for name, value in _QUIET.items() if name not in os.environ})
-    quiet = {"include_dashboard": False} if address == LOCAL else {}
+    here = address == LOCAL
+    if here:
+        os.environ.update({name: value for name, value in _STARTED_HERE.items() if name not in os.environ})
     try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
+    except Exception as error:  # what Ray raises is anything, down to `Exception` itself
         why = " ".join(str(error).split())[:300]
-        raise PlaceError(
-            f"ray={address}: no Ray cluster there ({why}); start one, correct the address, or use {LOCAL}"
-        ) from error
+        raise PlaceError(f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}") from error
 
 
 def _path() -> str:
@@ -154,7 +157,7 @@ class _Host:
         return await getattr(self._part, method)(*args, **named)
 
 
-_HOST = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=_CONCURRENT)(_Host)
+_HOST = cast(Any, ray.remote)(max_restarts=0, max_task_retries=0, max_concurrency=_CONCURRENT)(_Host)
 
 
 class _RayPart:
