@@ -43,7 +43,7 @@ def train(
 
     Example: `touchstone train latest --minutes 8`
     """
-    from rl.train.coach import train as train_run  # torch: only this command waits for it
+    from rl.train import coach  # torch: only this command waits for it
 
     settings = Settings.from_env()
     if out_dir is not None:
@@ -59,7 +59,7 @@ def train(
         run = _with_limits(find(resume, settings), limits)
     err.print(f"{run.id}: {run.origin.policy} on {run.origin.version}", style="dim")
     with Dashboard(run.id) as dashboard:
-        asyncio.run(train_run(run, settings=settings, watch=dashboard))
+        asyncio.run(coach.train(run, settings=settings, watch=dashboard))
     _tell(run, asyncio.run(account(run)), as_json)
 
 
