@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils.logging import disable_progress_bar
 
@@ -37,7 +37,7 @@ from rl.learn.checkpoint import (
     write_tensors,
 )
 from rl.learn.loss import Measures, finish, nothing, pg_loss, token_logprobs
-from rl.learn.packing import Packed, inputs, lay, pack
+from rl.learn.packing import ATTENTION, Packed, inputs, lay, pack
 from rl.learn.ranks import spread
 from rl.learn.records import Batch, Row, Weights
 from schemas.training import LossOptions, OptimiserOptions
@@ -285,8 +285,13 @@ def _read(folder: str) -> PreTrainedModel:
         raise TrainerError(f"{folder}: is no model folder, it has no config.json; name one, or a recipe")
     disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
+        # A layer that sees a window attends in its own way, to what the mask of packed positions lets it see.
+        windowed = getattr(AutoConfig.from_pretrained(folder, local_files_only=True), "sliding_window", None)
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, local_files_only=True
+            folder,
+            dtype=torch.float32,
+            local_files_only=True,
+            attn_implementation="sdpa" if windowed else ATTENTION,
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise TrainerError(
