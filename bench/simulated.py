@@ -41,7 +41,9 @@ class SimulatedParts:
         pace, loop, cuts = self._pace, asyncio.get_running_loop(), self._cuts
         began, turns = loop.time(), list(order.turns)
         drawn = random.Random(order.seed)
-        lengths = [pace.turn + pace.tool * drawn.lognormvariate(0, pace.sigma) for _ in range(drawn.randint(*pace.turns))]
+        lengths = [
+            pace.turn + pace.tool * drawn.lognormvariate(0, pace.sigma) for _ in range(drawn.randint(*pace.turns))
+        ]
         right = drawn.random() < 0.5
         while len(turns) < len(lengths):
             turns.append(_turn(turns, self._version))

@@ -101,11 +101,15 @@ def row_attention(
     value: torch.Tensor,
     attention_mask: None,
     *,
-    row_lengths: Sequence[int],
+    row_lengths: Sequence[int] | None = None,
     sliding_window: int | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Causal attention of each row to itself; query, key and value are (1, heads, N, width), what comes back (1, N, heads, width)."""
+    """Causal attention of each row to itself; query, key and value are (1, heads, N, width), what comes back (1, N, heads, width).
+
+    Without lengths all N tokens are one row.
+    """
+    row_lengths = row_lengths or [query.shape[2]]
     if sliding_window is not None and max(row_lengths) > sliding_window:
         raise PackingError(
             f"sliding_window={sliding_window}: a row of {max(row_lengths)} tokens is longer and would see all of itself; "

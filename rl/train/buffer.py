@@ -83,6 +83,8 @@ class Ended:
     tokens: int
     version: str
     """Of its last turn; empty where it has none."""
+    spent: float
+    """Seconds of play, all its stints together."""
 
 
 class Buffer:
@@ -247,7 +249,7 @@ class Buffer:
     async def ended(self) -> list[Ended]:
         """Every attempt that is over, in the order of admission."""
         sql = (
-            "SELECT task_id, verdict, stop, turns, tokens, version FROM attempts JOIN groups ON grp = name "
+            "SELECT task_id, verdict, stop, turns, tokens, version, spent FROM attempts JOIN groups ON grp = name "
             "WHERE state != 'open' ORDER BY number, uid"
         )
         return await self._do(lambda db: [Ended(*row) for row in db.execute(sql)])

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -25,6 +25,7 @@ from rl.train.checkpoints import Checkpoints
 from rl.train.engine import VllmEngine
 from rl.train.fleet import Fleet, Recipe
 from rl.train.loop import Loop
+from rl.train.parts import Engine, Worker
 from rl.train.progress import Progress, Watch, unwatched
 from rl.train.run import TrainRun
 from rl.train.stepper import Stepper
@@ -71,7 +72,13 @@ async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch =
     return measured
 
 
-async def learn(run: TrainRun, checkpoints: Checkpoints, settings: Settings, watch: Watch = unwatched) -> None:
+async def learn(
+    run: TrainRun,
+    checkpoints: Checkpoints,
+    settings: Settings,
+    watch: Watch = unwatched,
+    worker: Callable[[WorkerSetup, Sequence[Engine]], Worker] = RolloutWorker,
+) -> None:
     """The loop, from wherever the run stands until it is over by its config."""
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     buffer = Buffer(run.path / "buffer.sqlite")
@@ -81,7 +88,8 @@ async def learn(run: TrainRun, checkpoints: Checkpoints, settings: Settings, wat
             fleet = Fleet(
                 place,
                 engines=[_engine(run, settings)] * run.config.rollout.engines,
-                workers=[_worker(run, settings)] * (run.config.rollout.workers if settings.ray else 1),
+                workers=[Recipe(worker, (_setup(run, settings),))]
+                * (run.config.rollout.workers if settings.ray else 1),
                 trainers=lambda: _ranks(run, weights),
             )
             async with fleet as parts:
@@ -112,16 +120,16 @@ def _engine(run: TrainRun, settings: Settings) -> Recipe:
         threads=max(1, cores // (run.config.rollout.engines + 1)),
     )
     model = LocalModel(run.origin.policy, run.policy, run.origin.revision)
-    return Recipe(_open_engine, (model, settings.cache, run.config.rollout.temperature, options), gpus=_gpus())
+    return Recipe(served_engine, (model, settings.cache, run.config.rollout.temperature, options), gpus=_gpus())
 
 
-def _open_engine(model: LocalModel, cache: Path, temperature: float, options: EngineOptions) -> VllmEngine:
+def served_engine(model: LocalModel, cache: Path, temperature: float, options: EngineOptions) -> VllmEngine:
     return VllmEngine(model, cache=cache, temperature=temperature, options=options)
 
 
-def _worker(run: TrainRun, settings: Settings) -> Recipe:
+def _setup(run: TrainRun, settings: Settings) -> WorkerSetup:
     rollout = run.config.rollout
-    setup = WorkerSetup(
+    return WorkerSetup(
         policy=run.policy,
         limits=run.config.limits,
         tools=run.config.tools,
@@ -131,7 +139,6 @@ def _worker(run: TrainRun, settings: Settings) -> Recipe:
         stint_seconds=rollout.stint_seconds,
         seconds=rollout.seconds,
     )
-    return Recipe(RolloutWorker, (setup,))
 
 
 def _ranks(run: TrainRun, weights: Path) -> list[Recipe]:

@@ -39,7 +39,8 @@ class VllmEngine:
         timeout_s: float = 600.0,
         command: Command = vllm_command,
     ) -> None:
-        """`model` are the weights of version 0. `temperature` holds for turns that begin from when it is set. A server that leaves a call unanswered for `timeout_s` counts as dead."""
+        """`model` are the weights of version 0. `temperature` holds for turns that begin from when it is set. A server that
+        leaves a call unanswered for `timeout_s` counts as dead."""
         self._model = model
         self._cache = cache
         self.temperature = temperature

@@ -31,7 +31,9 @@ def turn(version: int = 0, before: int = 0) -> Turn:
     )
 
 
-def graded(uid: str, right: bool, *, task_id: str = "t", version: int = 0, stop: StopReason = StopReason.ANSWERED) -> Graded:
+def graded(
+    uid: str, right: bool, *, task_id: str = "t", version: int = 0, stop: StopReason = StopReason.ANSWERED
+) -> Graded:
     answered = stop is StopReason.ANSWERED
     attempt = Trajectory(
         task_id=task_id,
