@@ -51,8 +51,8 @@ async def evaluate(
 
     An attempt that breaks is repeated under its seed, then lost; nothing takes its place. `deadline` bounds one, in seconds.
     `skipped` are rows of what `on` names that are no tasks, by reason. Attempts come back greedy first, in the order of tasks
-    and seeds. Raises `EvaluationError` where there is no task or
-    where sampled attempts are copies of each other, `SolverDown` where no attempt would come back.
+    and seeds. Raises `EvaluationError` where there is no task or where sampled attempts are copies of each other, and
+    `SolverDown` where no attempt would come back.
     """
     rows = len(tasks) + sum(skipped.values())
     tasks = tasks[: options.tasks]

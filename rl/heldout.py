@@ -124,7 +124,7 @@ async def evaluate_policy(
 
 
 def write(evaluation: Evaluation, attempts: list[Graded], folder: Path) -> Path:
-    """`evaluation.json` and `attempts.parquet` (greedy ones first) in a folder of their own under `folder`, which is given."""
+    """`evaluation.json` and `attempts.parquet` (greedy ones first), in a folder under `folder` that is named by the content."""
     target = folder / content_hash(evaluation)
     target.mkdir(parents=True, exist_ok=True)
     pq.write_table(ATTEMPTS.pack(one.trajectory for one in attempts), target / "attempts.parquet")
