@@ -97,7 +97,7 @@ def test_training_starts_on_a_release_of_a_deployment_that_can_be_trained_on(
     from prefect.types._datetime import now
 
     [trigger] = triggers()
-    served = EventTrigger.model_validate(trigger.as_trigger().model_dump(mode="json"))
+    served = EventTrigger.model_validate(trigger.model_dump(mode="json", include=set(EventTrigger.model_fields)))
     resource = {
         "prefect.resource.id": "touchstone.release.r-0123456789ab",
         "touchstone.origin": origin,

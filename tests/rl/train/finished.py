@@ -17,7 +17,7 @@ from tests.rl.train.accounts import evaluation
 
 def released(folder: Path) -> Release:
     """7 tasks of hard search to train on, 3 held out."""
-    return publish([part(family="hard_search")], Store(str(folder)))
+    return publish(Store(str(folder)), [part(family="hard_search")])
 
 
 class FinishedTraining:
