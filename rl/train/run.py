@@ -161,7 +161,9 @@ def open_run(path: Path) -> TrainRun:
 
 
 def _write(run: TrainRun) -> None:
-    described = {"config": run.config.model_dump(mode="json"), "origin": run.origin.model_dump(mode="json")}
+    # What was not set stays unset: of `limits`, that is what the policy was built with.
+    config = run.config.model_dump(mode="json", exclude_unset=True)
+    described = {"config": config, "origin": run.origin.model_dump(mode="json")}
     write_whole(run.path / RUN_FILE, json.dumps(described, indent=1).encode())
 
 
