@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-short test test-all lint up bench-env
+.PHONY: help setup demo demo-short test test-all lint up bench-env bench-rl
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,3 +40,6 @@ up: $(READY) ## Prefect server, deployments and worker in the foreground
 
 bench-env: $(READY) ## the agent's world measured: depth, crowd, sandbox, faults, injection
 	$(BIN)/python -m bench.env
+
+bench-rl: $(READY) ## training measured: learning, overlap, on-policy, kills, speed
+	$(BIN)/python -m bench.rl
