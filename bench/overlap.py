@@ -14,7 +14,7 @@ from bench.schedule import MODES, ceiling
 from infra.settings import Settings
 from infra.tools.base import ToolResult, Tools, ToolSession, ToolSpec
 from rl.tooling import Opened
-from rl.train.buffer import Buffer, Ended
+from rl.train.buffer import Buffer
 from rl.train.checkpoints import Checkpoints
 from rl.train.coach import learn
 from rl.train.run import create

@@ -1,7 +1,6 @@
 """`touchstone evaluate`: a model on the held-out tasks of a release, or on a user's file of a benchmark."""
 
 import asyncio
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,6 @@ from infra.client import ModelClient
 from infra.endpoint import Endpoint
 from infra.models import resolve
 from infra.settings import Settings
-from infra.store import local_path
 from pipeline.benchmarks.files import read
 from pipeline.corpora import load_world
 from pipeline.corpora.world import World
@@ -24,6 +22,8 @@ from rl.learn.records import Graded
 from rl.policy import Policy
 from rl.solvers import AgentSolver, open_endpoint
 from rl.tooling import open_tools
+from rl.train.checkpoints import Checkpoints
+from rl.train.run import FOLDER, RUN_FILE, find
 from schemas.arrow import ATTEMPTS
 from schemas.base import content_hash
 from schemas.config import Served
@@ -64,19 +64,20 @@ def of_file(path: Path, config: EvaluateConfig, cache: Path, format: str | None 
     return Held(found.name, found.tasks, load_world(config.world, cache) if searched else None, found.skipped)
 
 
-def policy_folder(name: str, runs: Path) -> str:
-    """The model that a name means: of a training run, its folder or its id under `runs`, the last checkpoint; else `name`.
+def policy_folder(name: str, settings: Settings) -> str:
+    """The model that a name means: of a training run (its folder, its id, `latest`) the last checkpoint; else the name itself.
 
-    Raises `EvaluationError` for a run without a checkpoint.
+    Raises `EvaluationError` for a run without a checkpoint, `TrainRunError` where there is no run.
     """
-    for run in (local_path(name), runs / name):
-        if (run / "run.json").is_file():
-            steps = {path: re.fullmatch(r"step-(\d+)", path.name) for path in run.glob("checkpoints/step-*")}
-            numbered = {path: int(found[1]) for path, found in steps.items() if found}
-            if not numbered:
-                raise EvaluationError(f"{name}: the run has no checkpoint yet; wait for its first one")
-            return str(max(numbered, key=numbered.__getitem__))
-    return name
+    if name != "latest" and not any(
+        (path / RUN_FILE).is_file() for path in (Path(name), settings.cache / FOLDER / name)
+    ):
+        return name
+    run = find(name, settings)
+    checkpoints = Checkpoints(run.path, run.config.checkpoint)
+    if not checkpoints.last:
+        raise EvaluationError(f"{name}: the run has no checkpoint yet; wait for its first one")
+    return str(checkpoints.path(checkpoints.last))
 
 
 def evaluate_served(

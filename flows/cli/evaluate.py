@@ -47,7 +47,7 @@ def evaluate(
         held = heldout.of_file(on, checked, settings.cache, format)
     if earlier is not None:
         comparable(earlier, held.on)
-    served = Served(model=heldout.policy_folder(policy, settings.cache / "training"), url=url)
+    served = Served(model=heldout.policy_folder(policy, settings), url=url)
     if url is None:
         err.print(f"{policy}: starting its server, half a minute or more", style="dim")
     with progress_bars() as report:
