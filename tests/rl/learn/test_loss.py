@@ -82,7 +82,7 @@ def test_measures_by_hand() -> None:
 def test_no_targets_are_a_loss_of_nothing_and_no_metric_is_nan() -> None:
     leaf, loss, measures = loss_of([], [], [], [])
     loss.backward()
-    assert float(loss) == 0 and leaf.grad is not None
+    assert loss.item() == 0 and leaf.grad is not None
     assert finish(measures) == {"targets/trained": 0, "loss/trained": 0}
 
 
@@ -115,7 +115,7 @@ def test_four_valid_tokens_of_loss_one_weigh_one_whatever_else_was_sampled() -> 
     batch = make_batch([members], config(on_policy={"level": "turn", "mask_older": True}), 1, 0)
     packed = lay(batch.rows)
     _, loss, _ = loss_of([-1.0] * 4, [-1.0] * 4, packed.advantages.tolist(), packed.shares.tolist())
-    assert float(loss) == pytest.approx(1.0)
+    assert loss.item() == pytest.approx(1.0)
 
 
 def test_logprobs_are_after_temperature_as_the_sampler_s() -> None:
@@ -187,12 +187,12 @@ def test_gradients_are_equal_however_the_batch_is_cut(per: str) -> None:
 
 def test_a_sampler_of_equal_weights_has_a_ratio_of_one_at_any_temperature() -> None:
     """Behaviour as the sampler gives it, token by token without packing, after temperature."""
-    model = tiny_model()
+    model, plain = tiny_model(), tiny_model("sdpa")
     for temperature in (0.6, 1.0):
         rows = batch_of("token").rows
         for row in rows:
             with torch.no_grad():
-                logits = model(torch.from_numpy(row.ids)[None], use_cache=False).logits[0] / temperature
+                logits = plain(torch.from_numpy(row.ids)[None], use_cache=False).logits[0] / temperature
             sampled = logits.log_softmax(-1)[torch.arange(len(row) - 1), torch.from_numpy(row.ids)[1:]]
             row.logprobs[1:][row.targets[1:]] = sampled.numpy()[row.targets[1:]]
         found = finish(steps(model, pack(rows, 40), temperature))
