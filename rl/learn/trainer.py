@@ -36,8 +36,12 @@ class TorchTrainer:
         await self._run(lambda learner: learner.load(folder))
 
     async def close(self) -> None:
+        def end() -> None:
+            if self._learner.exception() is None:
+                self._learner.result().close()
+
         try:
-            await self._run(lambda learner: learner.close())
+            await asyncio.get_running_loop().run_in_executor(self._thread, end)
         finally:
             self._thread.shutdown(wait=False)
 

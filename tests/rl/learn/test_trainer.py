@@ -2,7 +2,6 @@
 
 import asyncio
 import pickle
-import time
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,11 @@ async def test_the_event_loop_lives_while_the_trainer_works(tmp_path: Path) -> N
     given = setup(write_policy(tmp_path / "policy"), tmp_path / "weights")
     trainer: Trainer = TorchTrainer(pickle.loads(pickle.dumps(given)))
     working = asyncio.gather(trainer.step(mixed()), trainer.publish(1), trainer.save(str(tmp_path / "saved")))
-    slowest = 0.0
+    ticks = 0
     while not working.done():
-        begun = time.perf_counter()
         await asyncio.sleep(0.001)
-        slowest = max(slowest, time.perf_counter() - begun)
+        ticks += 1
+    assert ticks > 20
     metrics, published, _ = await working
     assert metrics["targets/trained"] > 0 and published.version == 1
     assert (tmp_path / "saved" / "manifest.json").exists()
