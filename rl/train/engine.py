@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
+from infra.broadcast import is_offered
 from infra.client import Completion, ModelClient
 from infra.endpoint import Endpoint, EngineDied, ModelError, ServerDown, ServerSlow
 from infra.engine import Command, EngineOptions, serve, vllm_command
@@ -39,7 +40,8 @@ class VllmEngine:
         timeout_s: float = 600.0,
         command: Command = vllm_command,
     ) -> None:
-        """`model` are the weights of version 0. `temperature` holds for turns that begin from when it is set. A server that leaves a call unanswered for `timeout_s` counts as dead."""
+        """`model` are the weights of version 0. `temperature` holds for turns that begin once it is set. A server that leaves
+        a call unanswered for `timeout_s` counts as dead."""
         self._model = model
         self._cache = cache
         self.temperature = temperature
@@ -88,9 +90,7 @@ class VllmEngine:
                     await self._start(None)
                     return
                 try:
-                    await exchange(
-                        client.endpoint, Path(weights.folder), weights.sha256, str(weights.version), self._timeout_s
-                    )
+                    await self._exchange(client, weights)
                 except ModelError as error:
                     await self._start(error)
                     if isinstance(error, WrongWeights):
@@ -163,14 +163,21 @@ class VllmEngine:
                 why = error
 
     async def _begin(self) -> ModelClient:
-        weights = self._weights
-        model = self._model if weights is None else replace(self._model, path=Path(weights.folder))
+        weights, model = self._weights, self._model
+        if weights is not None and not is_offered(weights.folder):
+            model = replace(model, path=Path(weights.folder))
         async with contextlib.AsyncExitStack() as server:
             client = await server.enter_async_context(self._serving(model))
-            if weights is not None:
-                await prove(client.endpoint, model.path, weights.sha256, self._timeout_s)
+            if weights is not None and model is self._model:
+                await self._exchange(client, weights)
+            elif weights is not None:
+                await prove(client.endpoint, weights.folder, weights.sha256, self._timeout_s)
             self._server = server.pop_all()
         return client
+
+    async def _exchange(self, client: ModelClient, weights: Weights) -> None:
+        version = str(weights.version)
+        await exchange(client.endpoint, weights.folder, weights.sha256, version, self._timeout_s)
 
     @contextlib.asynccontextmanager
     async def _serving(self, model: LocalModel) -> AsyncIterator[ModelClient]:

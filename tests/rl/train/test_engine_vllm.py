@@ -148,11 +148,11 @@ async def test_a_worker_tells_weights_that_are_not_published_and_weights_it_does
 ) -> None:
     endpoint, other = engine._client.endpoint, publish()
     with pytest.raises(WrongWeights, match=r"the tensors have sha256 \w{12}, not the published 000000000000"):
-        await exchange(endpoint, Path(other.folder), "0" * 64, "x", 60)
+        await exchange(endpoint, other.folder, "0" * 64, "x", 60)
     with pytest.raises(WrongWeights, match=r"the model does not compute with .* and \d+ more"):
-        await prove(endpoint, Path(other.folder), other.sha256, 60)
+        await prove(endpoint, other.folder, other.sha256, 60)
     await engine.swap(other)
-    await prove(endpoint, Path(other.folder), other.sha256, 60)
+    await prove(endpoint, other.folder, other.sha256, 60)
 
 
 @pytest.mark.parametrize("path", ["/collective_rpc", "/pause", "/update_weights", "/v1/completions"])
