@@ -1,6 +1,7 @@
 """Weights as the trainer publishes them and as engines take them: a file of named tensors, known by its digest."""
 
 import hashlib
+import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,9 @@ class TakesWeights:
         model = self.model_runner.get_model()
         if hasattr(model.lm_head, "cpu_linear"):
             # A head tied to the embeddings is not loaded by itself, and its packed copy would stay that of the old weights.
-            from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
-
-            dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
+            # By name, so that checking the types of this module does not mean reading all of vLLM.
+            layers = importlib.import_module("vllm.model_executor.layers.utils")
+            layers.dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
         return _not_held(model, tensors)
 
     def check_weights(self, source: str, sha256: str) -> str:

@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from infra.broadcast import Offer
 from infra.client import Completion
 from infra.engine import EngineOptions
 from infra.exchange import WrongWeights, exchange, prove
@@ -141,6 +142,16 @@ async def test_a_turn_that_runs_when_new_weights_come_is_whole_by_the_old_ones(
     for said, weights in ((before, old), (then, new)):
         expected = by_torch(weights.folder, PROMPT, said, 1.0)
         torch.testing.assert_close(torch.tensor(said.logprobs), expected, atol=1e-4, rtol=0)
+
+
+async def test_weights_that_come_over_the_network_are_those_that_were_offered(
+    engine: VllmEngine, publish: Publish
+) -> None:
+    weights = publish()
+    offer = Offer(load_file(Path(weights.folder) / WEIGHTS_FILE), "127.0.0.1")
+    await engine.swap(Weights(offer.address, weights.version, weights.sha256))
+    await agrees(engine, weights.folder, weights.version)
+    offer.close()
 
 
 async def test_a_worker_tells_weights_that_are_not_published_and_weights_it_does_not_have(
