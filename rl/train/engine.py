@@ -49,7 +49,8 @@ class VllmEngine:
         self._timeout_s = timeout_s
         self._command = command
         self._weights: Weights | None = None
-        self._client: ModelClient | None = None  # while a server is up and proved to have the current weights
+        self.client: ModelClient | None = None
+        """While a server is up and proved to have the current weights. Each server has its own, with `stats` of its own."""
         self._server = contextlib.AsyncExitStack()
         self._over = threading.Event()
         self._closed = False
@@ -85,7 +86,7 @@ class VllmEngine:
             self._open.clear()
             try:
                 await self._idle.wait()
-                client, self._client, self._weights = self._client, None, weights
+                client, self.client, self._weights = self.client, None, weights
                 if client is None:
                     await self._start(None)
                     return
@@ -96,7 +97,7 @@ class VllmEngine:
                     if isinstance(error, WrongWeights):
                         raise
                 else:
-                    self._client = client
+                    self.client = client
             finally:
                 self._open.set()
 
@@ -104,15 +105,15 @@ class VllmEngine:
         self._closed = True
         self._over.set()  # so that what runs or starts fails now
         async with self._changing:
-            self._client = None
+            self.client = None
             await self._server.aclose()
 
     async def _up(self) -> ModelClient:
         """The server, with no change under way. Nothing may be awaited between this and the turn."""
         while True:
             await self._open.wait()
-            if self._client is not None:
-                return self._client
+            if self.client is not None:
+                return self.client
             await self._after(None, None)
 
     @contextlib.contextmanager
@@ -134,7 +135,7 @@ class VllmEngine:
 
     async def _revive(self, client: ModelClient | None, why: ModelError | None) -> None:
         async with self._changing:
-            if self._client is not client:
+            if self.client is not client:
                 return
             try:
                 await self._start(why)
@@ -143,7 +144,7 @@ class VllmEngine:
 
     async def _start(self, why: ModelError | None) -> None:
         """Another server, with the current weights. `why` there has to be another. Raises `SolverDown` or `WrongWeights`."""
-        self._client = None
+        self.client = None
         while True:
             await self._server.aclose()
             if self._closed:
@@ -155,7 +156,7 @@ class VllmEngine:
                     f"{self._model.name}: {DEATHS} servers in a row died, the last with: {why}; see its log"
                 ) from why
             try:
-                self._client = await self._begin()
+                self.client = await self._begin()
                 return
             except WrongWeights:
                 raise
