@@ -34,14 +34,15 @@ class TakesWeights:
     """
 
     model_runner: Any
-    """vLLM's."""
+    reload_weights: Any
+    """vLLM's, both."""
 
     def take_weights(self, source: str, sha256: str) -> str:
         """Replace the weights."""
         tensors = _read(source)
         if fault := _not_published(tensors, sha256):
             return fault
-        self.model_runner.reload_weights(weights_iterator=iter(tensors.items()))
+        self.reload_weights(weights_iterator=iter(tensors.items()))
         model = self.model_runner.get_model()
         if hasattr(model.lm_head, "cpu_linear"):
             # A head tied to the embeddings is not loaded by itself, and its packed copy would stay that of the old weights.
