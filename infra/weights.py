@@ -1,12 +1,15 @@
 """Weights as the trainer publishes them and as engines take them: a file of named tensors, known by its digest."""
 
 import hashlib
+import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
+
+from infra import broadcast
 
 WEIGHTS_FILE = "model.safetensors"
 _NAMES_TOLD = 3
@@ -26,30 +29,36 @@ def digest(tensors: Mapping[str, torch.Tensor]) -> str:
 class TakesWeights:
     """What vLLM's worker can do besides its own: a `--worker-extension-cls`, called over `/collective_rpc`.
 
-    Each method gives "" where the model then computes with exactly the published tensors, else what is wrong.
+    A source is a folder or the address of an `infra.broadcast.Offer`. Each method gives "" where the model then computes
+    with exactly the published tensors, else what is wrong.
     """
 
     model_runner: Any
-    """vLLM's."""
+    reload_weights: Any
+    """vLLM's, both."""
 
-    def take_weights(self, folder: str, sha256: str) -> str:
-        """Replace the weights by those of `folder`."""
-        tensors = load_file(Path(folder) / WEIGHTS_FILE)
+    def take_weights(self, source: str, sha256: str) -> str:
+        """Replace the weights."""
+        tensors = _read(source)
         if fault := _not_published(tensors, sha256):
             return fault
-        self.model_runner.reload_weights(weights_iterator=iter(tensors.items()))
+        self.reload_weights(weights_iterator=iter(tensors.items()))
         model = self.model_runner.get_model()
         if hasattr(model.lm_head, "cpu_linear"):
             # A head tied to the embeddings is not loaded by itself, and its packed copy would stay that of the old weights.
-            from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
-
-            dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
+            # By name, so that checking the types of this module does not mean reading all of vLLM.
+            layers = importlib.import_module("vllm.model_executor.layers.utils")
+            layers.dispatch_cpu_unquantized_gemm(model.lm_head, remove_weight=False)
         return _not_held(model, tensors)
 
-    def check_weights(self, folder: str, sha256: str) -> str:
-        """Compare the weights with those of `folder`."""
-        tensors = load_file(Path(folder) / WEIGHTS_FILE)
+    def check_weights(self, source: str, sha256: str) -> str:
+        """Leave the weights as they are."""
+        tensors = _read(source)
         return _not_published(tensors, sha256) or _not_held(self.model_runner.get_model(), tensors)
+
+
+def _read(source: str) -> dict[str, torch.Tensor]:
+    return broadcast.take(source) if broadcast.is_offered(source) else load_file(Path(source) / WEIGHTS_FILE)
 
 
 def _not_published(tensors: Mapping[str, torch.Tensor], sha256: str) -> str:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
+from infra.broadcast import is_offered
 from infra.client import Completion, ModelClient
 from infra.endpoint import Endpoint, EngineDied, ModelError, ServerDown, ServerSlow
 from infra.engine import Command, EngineOptions, serve, vllm_command
@@ -39,8 +40,8 @@ class VllmEngine:
         timeout_s: float = 600.0,
         command: Command = vllm_command,
     ) -> None:
-        """`model` are the weights of version 0. `temperature` holds for turns that begin from when it is set. A server that
-        leaves a call unanswered for `timeout_s` counts as dead."""
+        """`model` are the weights of version 0. `temperature` holds for turns that begin once it is set. A server that leaves
+        a call unanswered for `timeout_s` counts as dead."""
         self._model = model
         self._cache = cache
         self.temperature = temperature
@@ -48,7 +49,8 @@ class VllmEngine:
         self._timeout_s = timeout_s
         self._command = command
         self._weights: Weights | None = None
-        self._client: ModelClient | None = None  # while a server is up and proved to have the current weights
+        self.client: ModelClient | None = None
+        """While a server is up and proved to have the current weights. Each server has its own, with `stats` of its own."""
         self._server = contextlib.AsyncExitStack()
         self._over = threading.Event()
         self._closed = False
@@ -84,20 +86,18 @@ class VllmEngine:
             self._open.clear()
             try:
                 await self._idle.wait()
-                client, self._client, self._weights = self._client, None, weights
+                client, self.client, self._weights = self.client, None, weights
                 if client is None:
                     await self._start(None)
                     return
                 try:
-                    await exchange(
-                        client.endpoint, Path(weights.folder), weights.sha256, str(weights.version), self._timeout_s
-                    )
+                    await self._exchange(client, weights)
                 except ModelError as error:
                     await self._start(error)
                     if isinstance(error, WrongWeights):
                         raise
                 else:
-                    self._client = client
+                    self.client = client
             finally:
                 self._open.set()
 
@@ -105,15 +105,15 @@ class VllmEngine:
         self._closed = True
         self._over.set()  # so that what runs or starts fails now
         async with self._changing:
-            self._client = None
+            self.client = None
             await self._server.aclose()
 
     async def _up(self) -> ModelClient:
         """The server, with no change under way. Nothing may be awaited between this and the turn."""
         while True:
             await self._open.wait()
-            if self._client is not None:
-                return self._client
+            if self.client is not None:
+                return self.client
             await self._after(None, None)
 
     @contextlib.contextmanager
@@ -135,7 +135,7 @@ class VllmEngine:
 
     async def _revive(self, client: ModelClient | None, why: ModelError | None) -> None:
         async with self._changing:
-            if self._client is not client:
+            if self.client is not client:
                 return
             try:
                 await self._start(why)
@@ -144,7 +144,7 @@ class VllmEngine:
 
     async def _start(self, why: ModelError | None) -> None:
         """Another server, with the current weights. `why` there has to be another. Raises `SolverDown` or `WrongWeights`."""
-        self._client = None
+        self.client = None
         while True:
             await self._server.aclose()
             if self._closed:
@@ -156,7 +156,7 @@ class VllmEngine:
                     f"{self._model.name}: {DEATHS} servers in a row died, the last with: {why}; see its log"
                 ) from why
             try:
-                self._client = await self._begin()
+                self.client = await self._begin()
                 return
             except WrongWeights:
                 raise
@@ -164,14 +164,21 @@ class VllmEngine:
                 why = error
 
     async def _begin(self) -> ModelClient:
-        weights = self._weights
-        model = self._model if weights is None else replace(self._model, path=Path(weights.folder))
+        weights, model = self._weights, self._model
+        if weights is not None and not is_offered(weights.folder):
+            model = replace(model, path=Path(weights.folder))
         async with contextlib.AsyncExitStack() as server:
             client = await server.enter_async_context(self._serving(model))
-            if weights is not None:
-                await prove(client.endpoint, model.path, weights.sha256, self._timeout_s)
+            if weights is not None and model is self._model:
+                await self._exchange(client, weights)
+            elif weights is not None:
+                await prove(client.endpoint, weights.folder, weights.sha256, self._timeout_s)
             self._server = server.pop_all()
         return client
+
+    async def _exchange(self, client: ModelClient, weights: Weights) -> None:
+        version = str(weights.version)
+        await exchange(client.endpoint, weights.folder, weights.sha256, version, self._timeout_s)
 
     @contextlib.asynccontextmanager
     async def _serving(self, model: LocalModel) -> AsyncIterator[ModelClient]:

@@ -186,6 +186,9 @@ def test_the_options_reach_the_command_line() -> None:
         "--max-num-seqs 7",
     ):
         assert part in command
+    assert "infra." not in command, "only who exchanges weights opens the development endpoints"
+    exchanging = " ".join(vllm_command(MODEL, "badge", 81, EngineOptions(exchange=True)))
+    assert "--worker-extension-cls infra.weights.TakesWeights --middleware infra.guarded.OnlyWithKey" in exchanging
 
 
 def test_a_start_that_nobody_waits_for_any_more_is_ended(that: Callable[[str], Command], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a turn is sampled by, whatever happens to its server; the server is a stand-in here and vLLM in `test_engine_vllm.py`."""
+"""What a turn is sampled by, whatever happens to its server: a stand-in here, vLLM in `test_engine_vllm.py`."""
 
 import asyncio
 import json
@@ -133,6 +133,18 @@ async def test_turns_that_were_with_a_server_that_died_are_sampled_again_by_the_
     assert {(one.version, one.token_ids) for one in said} == {("3", (3, 3))}
     starts = [event["folder"] for event in events() if event["event"] == "start"]
     assert starts == ["/nowhere/v0", "/nowhere/v3"], "one start for all of them, from what was published last"
+
+
+async def test_weights_from_the_network_are_taken_again_by_a_server_that_is_started_again(
+    engine: VllmEngine, notes: Path, events: Events
+) -> None:
+    await turn(engine)
+    await engine.swap(Weights("tcp://trainer:1/v6", 6, "abc"))
+    (notes / "dies").write_text("1")
+    assert (await turn(engine)).token_ids == (6, 6)
+    starts = [event["folder"] for event in events() if event["event"] == "start"]
+    taken = [event["args"][0] for event in events() if event["event"] == "/collective_rpc"]
+    assert starts == ["/nowhere/v0"] * 2 and taken == ["tcp://trainer:1/v6"] * 2
 
 
 async def test_kill_9_of_the_server_costs_its_turns_time_and_nothing_else(engine: VllmEngine, events: Events) -> None:

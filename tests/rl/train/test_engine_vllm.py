@@ -15,6 +15,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from infra.broadcast import Offer
 from infra.client import Completion
 from infra.engine import EngineOptions
 from infra.exchange import WrongWeights, exchange, prove
@@ -92,7 +93,7 @@ async def agrees(engine: VllmEngine, folder: str | Path, version: int) -> None:
 
 async def cached(engine: VllmEngine) -> float:
     """Prompt tokens that came from the prefix cache so far."""
-    endpoint = engine._client.endpoint
+    endpoint = engine.client.endpoint
     async with httpx.AsyncClient(headers=endpoint.headers) as http:
         said = (await http.get(endpoint.url.removesuffix("/v1") + "/metrics")).text
     (line,) = (line for line in said.splitlines() if line.startswith("vllm:prefix_cache_hits_total"))
@@ -143,22 +144,32 @@ async def test_a_turn_that_runs_when_new_weights_come_is_whole_by_the_old_ones(
         torch.testing.assert_close(torch.tensor(said.logprobs), expected, atol=1e-4, rtol=0)
 
 
+async def test_weights_that_come_over_the_network_are_those_that_were_offered(
+    engine: VllmEngine, publish: Publish
+) -> None:
+    weights = publish()
+    offer = Offer(load_file(Path(weights.folder) / WEIGHTS_FILE), "127.0.0.1")
+    await engine.swap(Weights(offer.address, weights.version, weights.sha256))
+    await agrees(engine, weights.folder, weights.version)
+    offer.close()
+
+
 async def test_a_worker_tells_weights_that_are_not_published_and_weights_it_does_not_have(
     engine: VllmEngine, publish: Publish
 ) -> None:
-    endpoint, other = engine._client.endpoint, publish()
+    endpoint, other = engine.client.endpoint, publish()
     with pytest.raises(WrongWeights, match=r"the tensors have sha256 \w{12}, not the published 000000000000"):
-        await exchange(endpoint, Path(other.folder), "0" * 64, "x", 60)
+        await exchange(endpoint, other.folder, "0" * 64, "x", 60)
     with pytest.raises(WrongWeights, match=r"the model does not compute with .* and \d+ more"):
-        await prove(endpoint, Path(other.folder), other.sha256, 60)
+        await prove(endpoint, other.folder, other.sha256, 60)
     await engine.swap(other)
-    await prove(endpoint, Path(other.folder), other.sha256, 60)
+    await prove(endpoint, other.folder, other.sha256, 60)
 
 
 @pytest.mark.parametrize("path", ["/collective_rpc", "/pause", "/update_weights", "/v1/completions"])
 async def test_no_endpoint_answers_who_has_no_key(engine: VllmEngine, path: str) -> None:
     async with httpx.AsyncClient() as http:
-        root = engine._client.endpoint.url.removesuffix("/v1")
+        root = engine.client.endpoint.url.removesuffix("/v1")
         assert (await http.post(f"{root}{path}", json={})).status_code == 401
 
 

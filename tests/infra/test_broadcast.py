@@ -1,0 +1,22 @@
+"""What is offered over the network arrives whole, by gloo; NCCL takes the same way where there is CUDA."""
+
+import subprocess
+import sys
+
+import torch
+
+from infra.broadcast import Offer
+from infra.weights import digest
+
+TAKER = "import sys; from infra import broadcast, weights; print(weights.digest(broadcast.take(sys.argv[1])))"
+
+
+def test_every_taker_gets_what_was_offered_whatever_became_of_it_since() -> None:
+    tensors = {"head": torch.randn(300, 200), "norm": torch.randn(7).bfloat16(), "count": torch.tensor(3)}
+    published = digest(tensors)
+    offer = Offer(tensors, "127.0.0.1")
+    tensors["head"].zero_()
+    for _ in range(2):
+        run = [sys.executable, "-c", TAKER, offer.address]
+        assert subprocess.run(run, capture_output=True, text=True, timeout=200).stdout.strip() == published
+    offer.close()
