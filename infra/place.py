@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import ray
+from ray._private.ray_logging import global_worker_stdstream_dispatcher
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
 from schemas.errors import TouchstoneError
@@ -27,9 +28,8 @@ _STARTED_HERE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",
-    "RAY_raylet_start_wait_time_s": "120",
 }
-"""Of a Ray that is started here: it tells nobody, says nothing, computes like any other process, and may start slowly."""
+"""Of a Ray that is started here: it tells nobody, says nothing, and its actors compute like any other process."""
 
 
 class PlaceError(TouchstoneError):
@@ -117,6 +117,8 @@ def _connect(address: str) -> None:
     here = address == LOCAL
     if here:
         os.environ.update({name: value for name, value in _STARTED_HERE.items() if name not in os.environ})
+    # What Ray prints when a process dies; `PartDied` says it. No setting of Ray's turns that off.
+    global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
     except Exception as error:  # what Ray raises is anything, down to `Exception` itself
@@ -175,6 +177,6 @@ class _RayPart:
             except TaskCancelledError:
                 raise asyncio.CancelledError from None
             except RayError as error:
-                raise PartDied(self._name, " ".join(str(error).split())[:200]) from None
+                raise PartDied(self._name, str(error).strip().splitlines()[-1][:200]) from None
 
         return call
