@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 import ray
-from ray._private.ray_logging import global_worker_stdstream_dispatcher
 from ray.exceptions import RayError, RayTaskError, TaskCancelledError
 
 from schemas.errors import TouchstoneError
@@ -117,13 +116,13 @@ def _connect(address: str) -> None:
     here = address == LOCAL
     if here:
         os.environ.update({name: value for name, value in _STARTED_HERE.items() if name not in os.environ})
-    # What Ray prints when a process dies; `PartDied` says it. No setting of Ray's turns that off.
-    global_worker_stdstream_dispatcher.remove_handler("ray_print_logs")
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
     except Exception as error:  # what Ray raises is anything, down to `Exception` itself
         why = " ".join(str(error).split())[:300]
-        raise PlaceError(f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}") from error
+        raise PlaceError(
+            f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}"
+        ) from error
 
 
 def _path() -> str:

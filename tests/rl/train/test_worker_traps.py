@@ -57,7 +57,9 @@ class CallingEngine(ScriptedEngine):
 
     async def sample(self, prompt: Sequence[int], *, ends: Sequence[int], max_tokens: int, seed: int) -> Completion:
         told = re.findall("(?:seen|most) [0-9]+", FORMAT.decode(prompt))
-        call = f'<tool_call>{{"name": "{self.tool}", "arguments": {{"number": {len(self.prompts)}}}}}</tool_call><|end|>'
+        call = (
+            f'<tool_call>{{"name": "{self.tool}", "arguments": {{"number": {len(self.prompts)}}}}}</tool_call><|end|>'
+        )
         if not told:
             self.prompts.append(tuple(prompt))
         return completion(sampled(f"<answer>{told[0]}</answer><|end|>" if told else call), prompt, 0)
