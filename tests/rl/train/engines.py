@@ -17,9 +17,11 @@ from tests.rl.test_policy import policy_folder
 from tests.rl.tiny import sampled
 from tests.worlds import toy_world
 
+SEARCH = '<tool_call>{"name": "search", "arguments": {"queries": ["Q"], "k": 1}}</tool_call><|end|>'
+OPEN = '<tool_call>{"name": "open", "arguments": {"id": "Niger"}}</tool_call><|end|>'
 TURNS = (
-    *('<tool_call>{"name": "search", "arguments": {"queries": ["%s"], "k": 1}}</tool_call><|end|>' % q for q in "abcd"),
-    *('<tool_call>{"name": "open", "arguments": {"id": "%s"}}</tool_call><|end|>' % t for t in ("Niger", "Mali", "x")),
+    *(SEARCH.replace("Q", query) for query in "abcd"),
+    *(OPEN.replace("Niger", title) for title in ("Niger", "Mali", "x")),
     "not a step<|end|>",
     ANSWER,
     ANSWER.replace("Niger", "Mali"),

@@ -15,9 +15,7 @@ from rl.train.worker import RolloutWorker, WorkerSetup
 from schemas.episode import ToolOptions
 from schemas.trajectory import StopReason
 from tests.rl.test_env import ANSWER, BROKEN
-from tests.rl.train.engines import TURNS, RaisingEngine, ScriptedEngine, WaitingEngine, order, setup_in
-
-OPEN = TURNS[4]
+from tests.rl.train.engines import OPEN, RaisingEngine, ScriptedEngine, WaitingEngine, order, setup_in
 
 
 @pytest.fixture(scope="module")
