@@ -27,9 +27,8 @@ _STARTED_HERE = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_worker_niceness": "0",
-    "RAY_raylet_start_wait_time_s": "120",
 }
-"""Of a Ray that is started here: it tells nobody, says nothing, computes like any other process, and may start slowly."""
+"""Of a Ray that is started here: it tells nobody, says nothing, and its actors compute like any other process."""
 
 
 class PlaceError(TouchstoneError):
@@ -132,7 +131,9 @@ def _connect(address: str) -> None:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
     except Exception as error:  # what Ray raises is anything, down to `Exception` itself
         why = " ".join(str(error).split())[:300]
-        raise PlaceError(f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}") from error
+        raise PlaceError(
+            f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}"
+        ) from error
 
 
 def _path() -> str:
@@ -186,6 +187,6 @@ class _RayPart:
             except TaskCancelledError:
                 raise asyncio.CancelledError from None
             except RayError as error:
-                raise PartDied(self._name, " ".join(str(error).split())[:200]) from None
+                raise PartDied(self._name, str(error).strip().splitlines()[-1][:200]) from None
 
         return call

@@ -83,7 +83,7 @@ class ToolOptions(Options):
     servers: tuple[ToolServer, ...] = ()
     """Servers besides our own; every task is offered their tools. A tool that does not say it only reads is never called twice."""
     replicas: int = Field(default=1, ge=0, le=256)
-    """Processes of our own server. 0 runs our tools in this process, at a tenth of the cost of a call; not beside `servers`."""
+    """Processes of our own server. 0 calls our tools in this process, for an eighth of the processor time; not beside `servers`."""
     call_seconds: float = Field(default=60.0, gt=0, le=86400)
     """One try of a call. A tool's own time limits must lie below it."""
     total_seconds: float = Field(default=180.0, gt=0, le=86400)

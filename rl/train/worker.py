@@ -56,7 +56,7 @@ class RolloutWorker:
         self._engines = tuple(engines)
         self._cuts = 0
         self._reading: asyncio.Task[tuple[Policy, World | None]] | None = None
-        self._opening: dict[frozenset[str], asyncio.Task[Opened]] = {}
+        self._opening: dict[frozenset[str], asyncio.Task[tuple[Policy, Opened]]] = {}
         self._opened = AsyncExitStack()
 
     async def play(self, order: Order) -> Played:
@@ -105,21 +105,19 @@ class RolloutWorker:
     async def _env(self, task: Task) -> Env:
         """Raises `SolverDown` where what it needs cannot be had."""
         names = frozenset(task.tools)
-        if self._reading is None:
-            self._reading = asyncio.ensure_future(asyncio.to_thread(_read, self._setup))
         if names not in self._opening:
             self._opening[names] = asyncio.ensure_future(self._open(names))
         try:
-            policy, _ = await asyncio.shield(self._reading)
-            opened = await asyncio.shield(self._opening[names])
+            policy, opened = await asyncio.shield(self._opening[names])
         except TouchstoneError as error:
             raise SolverDown(str(error)) from error
         return Env(opened.tools, policy.format, policy.limits, opened.extra)
 
-    async def _open(self, names: frozenset[str]) -> Opened:
-        assert self._reading is not None
-        _, world = await asyncio.shield(self._reading)
-        return await self._opened.enter_async_context(open_tools(world, self._setup.tools, names))
+    async def _open(self, names: frozenset[str]) -> tuple[Policy, Opened]:
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(asyncio.to_thread(_read, self._setup))
+        policy, world = await asyncio.shield(self._reading)
+        return policy, await self._opened.enter_async_context(open_tools(world, self._setup.tools, names))
 
 
 def _read(setup: WorkerSetup) -> tuple[Policy, World | None]:
