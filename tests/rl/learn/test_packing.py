@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from rl.learn.loss import token_logprobs
-from rl.learn.packing import Packed, inputs, lay, pack
+from rl.learn.packing import ATTENTION, Packed, PackingError, inputs, lay, pack
 from rl.learn.records import Row
 from rl.learn.rows import rows_of
 from tests.rl.learn.made import turns_of
 
 
-def tiny_model(vocabulary: int = 64) -> LlamaForCausalLM:
+def tiny_model(attention: str = ATTENTION, vocabulary: int = 64) -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=vocabulary,
@@ -26,6 +26,7 @@ def tiny_model(vocabulary: int = 64) -> LlamaForCausalLM:
         num_attention_heads=4,
         num_key_value_heads=2,
         initializer_range=0.3,
+        attn_implementation=attention,
     )
     return LlamaForCausalLM(config)
 
@@ -79,14 +80,15 @@ def test_no_rows_make_no_sequence_and_an_empty_one_can_be_laid() -> None:
     assert len(lay([])) == 0 and len(lay([]).targets) == 0
 
 
-def test_packed_rows_do_not_see_each_other() -> None:
+@pytest.mark.parametrize("attention", [ATTENTION, "sdpa"])
+def test_packed_rows_do_not_see_each_other(attention: str) -> None:
     """Packed and unpacked log-probabilities agree; a changed token of one row changes nothing in the others."""
-    model = tiny_model()
+    model = tiny_model(attention)
     rng = np.random.default_rng(0)
     rows = [row_of(n) for n in (9, 5, 12)]
     for row in rows:
         row.ids[:] = rng.integers(0, 64, len(row))
-    alone = torch.cat([logprobs(model, lay([row])) for row in rows])
+    alone = torch.cat([logprobs(tiny_model("sdpa"), lay([row])) for row in rows])
     together = logprobs(model, lay(rows))
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=0)
     rows[0].ids[3] = (rows[0].ids[3] + 1) % 64
@@ -97,9 +99,20 @@ def test_packed_rows_do_not_see_each_other() -> None:
 
 def test_with_a_cache_packed_rows_would_see_each_other() -> None:
     """Why `inputs` forbids one."""
-    model, rows = tiny_model(), [row_of(9), row_of(5)]
+    model, rows = tiny_model("sdpa"), [row_of(9), row_of(5)]
     given = inputs(lay(rows))
     with torch.no_grad():
         apart, seen = model(**given).logits, model(**{**given, "use_cache": True}).logits
     assert (apart[0, :9] - seen[0, :9]).abs().max() < 1e-5
     assert (apart[0, 9:] - seen[0, 9:]).abs().max() > 1e-2
+
+
+def test_a_window_that_slides_over_a_row_is_refused() -> None:
+    model = tiny_model()
+    for layer in model.model.layers:
+        layer.self_attn.register_forward_pre_hook(
+            lambda _, args, kwargs: (args, {**kwargs, "sliding_window": 8}), with_kwargs=True
+        )
+    assert len(logprobs(model, lay([row_of(8)]))) == 7
+    with pytest.raises(PackingError, match="a row of 9 tokens"):
+        logprobs(model, lay([row_of(8), row_of(9)]))
