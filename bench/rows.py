@@ -42,9 +42,7 @@ def batch(count: int, vocabulary: int, group: int, seed: int = 0) -> Batch:
     uids = [f"{index // group}/{index % group}" for index in range(count)]
     rows = [row(uid, vocabulary, rng) for uid in uids]
     share = 1 / sum(int(it.targets.sum()) for it in rows)
-    shared = tuple(
-        Row(it.uid, it.ids, it.targets, it.advantages, it.logprobs, it.versions, share=share) for it in rows
-    )
+    shared = tuple(Row(it.uid, it.ids, it.targets, it.advantages, it.logprobs, it.versions, share=share) for it in rows)
     return Batch(rows=shared, trained=tuple(uids), dropped={})
 
 
