@@ -22,10 +22,15 @@ PINS: Mapping[str, tuple[str, ...]] = {
     "verifiers": (
         "verifiers==0.2.1",
         "prime-pydantic-config==0.4.3",
-        "prime-sandboxes==0.5.1",
-        "prime-tunnel==0.1.15",
+        "prime-sandboxes==0.2.31",
+        "prime-tunnel==0.1.8",
         "renderers==0.1.12",
         "tenacity==9.2.1",
+        "aiolimiter==1.3.0",
+        "aiofiles==25.1.0",
+        "connect-python==0.9.0",
+        "pyqwest==0.12.0",
+        "openai-agents==0.24.0",
     ),
 }
 """Verifiers 0.2 is the last that plays episodes in its own process; later ones start a program for each, which costs more."""
@@ -36,17 +41,22 @@ class NoPeer(TouchstoneError):
 
 
 class Peer:
-    """A running peer."""
+    """A running process that answers in JSON."""
 
     def __init__(self, name: str, process: "subprocess.Popen[str]") -> None:
         self._name = name
         self._process = process
 
     def ask(self, line: str) -> dict[str, Any]:
-        """Its answer to a line. Raises `NoPeer` when it has ended."""
-        assert self._process.stdin is not None and self._process.stdout is not None
+        """Its answer to a line. Blocks; raises `NoPeer` when it has ended."""
+        assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             print(line, file=self._process.stdin, flush=True)
+        return self.hear()
+
+    def hear(self) -> dict[str, Any]:
+        """What it says next. Blocks; raises `NoPeer` when it has ended."""
+        assert self._process.stdout is not None
         for said in self._process.stdout:
             if said.startswith("{"):
                 answer: dict[str, Any] = json.loads(said)
@@ -56,13 +66,20 @@ class Peer:
 
 @contextlib.contextmanager
 def peer(name: str, script: str, *args: str) -> Iterator[Peer]:
-    """Run `bench/<script>.py` with the peer's packages, one thread for its arithmetic. Raises `NoPeer`."""
-    paths = (str(packages(name)), str(ROOT))
+    """Run `bench/<script>.py` with the peer's packages. Raises `NoPeer`."""
+    with started(f"bench.{script}", *args, packages=packages(name)) as running:
+        yield running
+
+
+@contextlib.contextmanager
+def started(module: str, *args: str, packages: Path | None = None) -> Iterator[Peer]:
+    """A module in a process of its own, one thread for its arithmetic, with `packages` ahead of ours."""
+    paths = [str(path) for path in (packages, ROOT) if path]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    command = (sys.executable, "-m", f"bench.{script}", *args)
+    command = (sys.executable, "-m", module, *args)
     process = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
-        yield Peer(name, process)
+        yield Peer(module, process)
     finally:
         process.kill()
         process.communicate()
