@@ -123,6 +123,11 @@ def place_at(address: str | None) -> Place:
     return Here() if address is None else RayPlace(address)
 
 
+def own_address() -> str:
+    """The address by which other processes of the place reach this one: loopback where there is no cluster."""
+    return str(ray.util.get_node_ip_address()) if ray.is_initialized() else "127.0.0.1"
+
+
 def _connect(address: str) -> None:
     here = address == LOCAL
     if here:

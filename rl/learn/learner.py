@@ -25,6 +25,8 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.core_model_loading import revert_weight_conversion
 from transformers.utils.logging import disable_progress_bar
 
+from infra.broadcast import Offer
+from infra.place import own_address
 from infra.weights import digest
 from rl.learn.checkpoint import (
     OPTIMISER_FILE,
@@ -64,6 +66,8 @@ class TrainerSetup:
     meet: str | None = None
     """Where ranks find each other, as `file:///run/meeting` (a file that is not there yet) or `tcp://host:port`; only with
     several of them."""
+    offers: bool = False
+    """Weights are offered over the network, and no file of them is written."""
     patience_s: float = 600.0
     """A rank that waits for another so long gives up."""
 
@@ -89,6 +93,7 @@ class Learner:
             fused=True,
         )
         self.version = self._updates = 0
+        self._offers: list[Offer] = []
 
     def step(self, batch: Batch) -> dict[str, float]:
         """A step whose loss or gradient is not finite is skipped: a NaN never reaches the weights."""
@@ -123,17 +128,29 @@ class Learner:
         }
 
     def publish(self, version: int) -> Weights:
-        """Gather the weights, in the type that is computed in, and write them as `v<version>`; the last two stay."""
-        tensors, parent = self._tensors(self._compute), Path(self._setup.weights)
-        folder = parent / f"v{version}"
-        sha256 = ""
+        """Gather the weights, in the type that is computed in, and write or offer them as this version; the last two stay."""
+        tensors = self._tensors(self._compute, self._device if self._setup.offers else "cpu")
+        place = sha256 = ""
         if self._setup.rank == 0:
-            with whole_folder(folder) as partial:
-                write_model(partial, Path(self._setup.policy), tensors)
-            sha256 = digest(tensors)
-            keep_two(parent, version)
+            sha256, place = (
+                digest(tensors),
+                self._offered(tensors) if self._setup.offers else self._written(tensors, version),
+            )
         self.version = version
-        return Weights(str(folder), version, self._as_rank_0(sha256))
+        return Weights(self._as_rank_0(place), version, self._as_rank_0(sha256))
+
+    def _written(self, tensors: dict[str, torch.Tensor], version: int) -> str:
+        parent = Path(self._setup.weights)
+        with whole_folder(parent / f"v{version}") as partial:
+            write_model(partial, Path(self._setup.policy), tensors)
+        keep_two(parent, version)
+        return str(parent / f"v{version}")
+
+    def _offered(self, tensors: dict[str, torch.Tensor]) -> str:
+        self._offers.append(Offer(tensors, own_address()))
+        while len(self._offers) > 2:
+            self._offers.pop(0).close()
+        return self._offers[-1].address
 
     def save(self, folder: str) -> None:
         tensors, moments = self._tensors(torch.float32), self._moments()
@@ -169,6 +186,8 @@ class Learner:
         self.version, self._updates = manifest.version, manifest.updates
 
     def close(self) -> None:
+        for offer in self._offers:
+            offer.close()
         if self._setup.world > 1:
             dist.destroy_process_group()
 
@@ -246,13 +265,13 @@ class Learner:
             value = values[0]
         return value or ""
 
-    def _tensors(self, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    def _tensors(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> dict[str, torch.Tensor]:
         """Whole weights by the names of the policy's folder, each in memory of its own; on other ranks than 0 none."""
         state = {}
         for name, value in self.model.state_dict().items():
             whole = _whole(value)
             if self._setup.rank == 0:
-                state[name] = whole.to("cpu", dtype, copy=True)
+                state[name] = whole.to(device, dtype, copy=True)
         return dict(revert_weight_conversion(self.model, state)) if state else state
 
     def _moments(self) -> dict[str, torch.Tensor]:

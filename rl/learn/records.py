@@ -70,7 +70,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Published weights: a folder with `model.safetensors`, under the version that engines stamp on what they sample.
+    """Published weights, under the version that engines stamp on what they sample: a folder with `model.safetensors`, or the
+    address of an offer (`infra.broadcast`).
 
     `sha256` is of the tensors in the order of their names, not of the file.
     """

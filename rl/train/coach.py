@@ -163,6 +163,7 @@ def _ranks(run: TrainRun, weights: Path) -> list[Recipe]:
                     rank=rank,
                     world=world,
                     meet=meet,
+                    offers=config.transport == "broadcast",
                 ),
             ),
             gpus=_gpus(),

@@ -86,8 +86,8 @@ class Trainer(Protocol):
         ...
 
     async def save(self, folder: str) -> None:
-        """Everything that goes on from here: a model folder with the policy's tokenizer and `build.json`, the optimiser and
-        random states beside it. The folder is there whole or not at all."""
+        """Everything that goes on from here: a model folder with the policy's tokenizer and `build.json`, the optimiser's state
+        beside it. The folder is there whole or not at all."""
         ...
 
     async def load(self, folder: str) -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from infra import broadcast
+from infra.weights import digest
 from rl.learn.learner import Learner
 from rl.learn.records import Row
 from tests.rl.learn.small import apart, batch, gradients, mixed, moved, row, setup, weights, write_policy
@@ -117,3 +119,11 @@ def test_bfloat16_computes_nearly_the_same_gradient_over_weights_that_stay_float
     assert {value.dtype for value in load_file(Path(rough.publish(1).folder) / "model.safetensors").values()} == {
         torch.bfloat16
     }
+
+
+def test_weights_can_be_offered_instead_of_written(policy: Path, tmp_path: Path) -> None:
+    learner = Learner(dataclasses.replace(setup(policy, tmp_path / "weights"), offers=True))
+    offered = learner.publish(3)
+    assert offered.version == 3 and digest(broadcast.take(offered.folder)) == offered.sha256
+    assert not (tmp_path / "weights").exists()
+    learner.close()

@@ -14,6 +14,8 @@ from rl.learn.ranks import Team, spread
 from rl.learn.records import Batch, Weights
 from tests.rl.learn.small import apart, batch, mixed, moved, read, row, setup, weights, write_policy
 
+pytestmark = pytest.mark.slow  # two processes that each import torch
+
 
 def serve(setup: TrainerSetup, calls: Connection) -> None:
     learner = Learner(setup)

@@ -142,7 +142,9 @@ def test_what_was_not_set_stays_unset_in_a_run_that_is_read_back(settings: Setti
 
 
 def test_a_split_that_the_release_lacks_is_refused_with_those_it_has(settings: Settings) -> None:
-    with pytest.raises(TrainRunError, match="has no rows of hard_search/dev; it has hard_search/train, hard_search/test"):
+    with pytest.raises(
+        TrainRunError, match="has no rows of hard_search/dev; it has hard_search/train, hard_search/test"
+    ):
         create(config(split="dev"), settings)
     with pytest.raises(TrainRunError, match="has no rows of math/train"):
         create(config(family="math"), settings)
