@@ -55,7 +55,7 @@ def excess(
     if options.drop == "unanswered":
         order.sort(key=lambda i: answered[i])
     most = options.cap * sum(mass for mass in masses if mass > 0) + NO_DIFFERENCE
-    gone = set()
+    gone: set[int] = set()
     left = -sum(masses[i] for i in order)
     for i in order:
         if left <= most:

@@ -121,7 +121,7 @@ def _compared(group: Sequence[_Member], dropped: dict[str, str]) -> bool:
 def _rows(members: Sequence[_Member], config: TrainConfig) -> tuple[Row, ...]:
     """Shares sum to 1 over all targets. A forked trajectory counts once: its tokens are those of all its rows."""
     tokens = sum(sum(m.targets) for m in members)
-    rows = []
+    rows: list[Row] = []
     for m in members:
         share = 1 / tokens if config.loss.per == "token" else 1 / (len(members) * sum(m.targets))
         weighted = [a * config.negatives.weight if a < 0 else a for a in m.advantages]
@@ -134,7 +134,7 @@ def _of_groups(valid: Sequence[Sequence[_Member]], signal: Sequence[Sequence[_Me
     members = [m for group in valid for m in group]
     groups = [group for group in valid if len(group) > 1]
     right = [m for m in members if m.graded.verdict is Verdict.RIGHT]
-    found = {}
+    found: dict[str, float] = {}
     if members:
         found = {
             "reward/valid": fmean(m.reward for m in members),

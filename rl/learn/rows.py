@@ -30,7 +30,7 @@ def rows_of(
     the prompt's length is checked at every turn. `advantages` and `trained` have one entry a turn. Raises `RowError`.
     """
     marked = zip(turns, advantages, trained, strict=True)
-    rows = []
+    rows: list[Row] = []
     for _, segment in groupby(marked, key=lambda each: each[0].segment):
         part = list(segment)
         if any(on for _, _, on in part):
