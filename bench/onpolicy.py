@@ -71,7 +71,7 @@ async def cell(engine: VllmEngine, folder: str | Path, temperature: float) -> tu
     await engine.sample((0,), ends=(), max_tokens=1, seed=0)  # so that a server is up
     assert engine.client is not None
     before = await cached(engine.client.endpoint)
-    format = load_format(folder)
+    format = load_format(Path(folder))
     played = await asyncio.gather(*(episode(engine, format, number) for number in range(EPISODES)))
     hits = await cached(engine.client.endpoint) - before
     said = [turn for turns in played for turn in turns]

@@ -13,6 +13,7 @@ from bench.releases import hard_search
 from bench.schedule import MODES, ceiling
 from infra.settings import Settings
 from infra.tools.base import ToolResult, Tools, ToolSession, ToolSpec
+from rl.policy import Policy
 from rl.tooling import Opened
 from rl.train.buffer import Buffer
 from rl.train.checkpoints import Checkpoints
@@ -32,7 +33,8 @@ async def measure() -> tuple[list[Row], list[Figure]]:
     """A row for each mode, and the figures. The first step of each is left out: it waits for the server to start."""
     settings = Settings.from_env()
     release = hard_search(settings)
-    rows, seconds, most = [], {}, 0.0
+    rows: list[Row] = []
+    seconds, most = dict[Mode, float](), 0.0
     for mode in MODES:
         with TemporaryDirectory() as folder:
             (Path(folder) / "worlds").symlink_to(settings.cache / "worlds")
@@ -85,9 +87,9 @@ async def _run(mode: Mode, release: str, settings: Settings):  # type: ignore[no
 class SlowWorker(RolloutWorker):
     """A worker whose tools are slow."""
 
-    async def _open(self, names: frozenset[str]) -> Opened:
-        opened = await super()._open(names)
-        return replace(opened, tools=SlowTools(opened.tools))
+    async def _open(self, names: frozenset[str]) -> tuple[Policy, Opened]:
+        policy, opened = await super()._open(names)
+        return policy, replace(opened, tools=SlowTools(opened.tools))
 
 
 class SlowTools:

@@ -22,7 +22,7 @@ MODES: tuple[Mode, ...] = ("sync", "partial", "async")
 async def measure() -> tuple[list[Row], list[Figure]]:
     """A row for each mode, and the figures."""
     found = {mode: await asyncio.to_thread(_on_virtual_time, mode) for mode in MODES}
-    base, rows = found["sync"], []
+    base, rows = found["sync"], list[Row]()
     most = ceiling(base.played, SLOTS, GROUPS * GROUP, PACE.train + PACE.swap)
     for mode, run in found.items():
         lags = [said["lag_mean/trained"] for said in run.metrics]

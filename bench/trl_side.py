@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from datasets import Dataset
+from datasets import Dataset  # type: ignore[import-untyped]
 from transformers import AutoTokenizer, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
-from trl.trainer.utils import pad
+from trl import GRPOConfig, GRPOTrainer  # type: ignore[import-not-found]
+from trl.trainer.utils import pad  # type: ignore[import-not-found]
 
 
-class GivenTokens(GRPOTrainer):
+class GivenTokens(GRPOTrainer):  # type: ignore[misc]
     """Trains on `given` instead of sampling, in the form in which TRL hands on what its tool loop sampled."""
 
     given: dict[str, Any]
@@ -43,7 +43,7 @@ class GivenTokens(GRPOTrainer):
         }
 
 
-class OnDemand(TrainerCallback):  # type: ignore[misc]
+class OnDemand(TrainerCallback):
     """Begins a step when a line comes, and answers it with the step's seconds; the batch of the next one is not waited for."""
 
     def on_step_begin(self, *args: Any, **more: Any) -> None:

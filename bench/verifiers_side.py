@@ -9,10 +9,10 @@ import json
 import sys
 import time
 
-import verifiers as vf
-from datasets import Dataset
-from verifiers.clients import OpenAIChatCompletionsClient
-from verifiers.types import ClientConfig
+import verifiers as vf  # type: ignore[import-not-found]
+from datasets import Dataset  # type: ignore[import-untyped]
+from verifiers.clients import OpenAIChatCompletionsClient  # type: ignore[import-not-found]
+from verifiers.types import ClientConfig  # type: ignore[import-not-found]
 
 from infra.settings import Settings
 from pipeline.corpora import load_world
@@ -47,7 +47,7 @@ async def main(url: str, in_flight: str) -> None:
     async def episode() -> bool:
         async with slots:
             state = await env.run_rollout({**example, "example_id": 0}, client, "scripted", sampling)
-        return state["reward"] == 1.0
+        return bool(state["reward"] == 1.0)
 
     while line := await asyncio.to_thread(sys.stdin.readline):
         began, cpu = time.perf_counter(), time.process_time()

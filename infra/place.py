@@ -125,7 +125,9 @@ def place_at(address: str | None) -> Place:
 
 def own_address() -> str:
     """The address by which other processes of the place reach this one: loopback where there is no cluster."""
-    return str(ray.util.get_node_ip_address()) if ray.is_initialized() else "127.0.0.1"
+    if not ray.is_initialized():
+        return "127.0.0.1"
+    return str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
 
 
 def _connect(address: str) -> None:

@@ -36,7 +36,8 @@ def policy(folder: Path) -> str:
     """A model of that shape with random weights."""
     torch.manual_seed(0)
     LlamaForCausalLM(SHAPE).save_pretrained(folder)  # type: ignore[no-untyped-call]
-    PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE())).save_pretrained(folder)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.BPE()))  # type: ignore[no-untyped-call]
+    tokenizer.save_pretrained(folder)
     return str(folder)
 
 

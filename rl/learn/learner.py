@@ -81,7 +81,7 @@ class Learner:
         self._device = _device(setup)
         self._compute = compute or (torch.bfloat16 if self._device.type == "cuda" else torch.float32)
         self.model = self._sharded(_read(setup.policy))
-        self.model.eval()
+        self.model.train(False)
         parameters = list(self.model.parameters())
         options = setup.optimiser
         self.optimiser = torch.optim.AdamW(

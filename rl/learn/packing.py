@@ -115,8 +115,11 @@ def row_attention(
             f"sliding_window={sliding_window}: a row of {max(row_lengths)} tokens is longer and would see all of itself; "
             "load the model with attn_implementation=sdpa"
         )
-    parts = zip(*(each.split(row_lengths, dim=2) for each in (query, key, value)), strict=True)
-    return torch.cat([sdpa_attention_forward(module, *part, None, **options)[0] for part in parts], dim=1), None
+    queries, keys, values = (torch.split(each, list(row_lengths), dim=2) for each in (query, key, value))
+    rows = [
+        sdpa_attention_forward(module, *part, None, **options)[0] for part in zip(queries, keys, values, strict=True)
+    ]
+    return torch.cat(rows, dim=1), None
 
 
 AttentionInterface.register(ATTENTION, row_attention)

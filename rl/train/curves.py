@@ -3,10 +3,12 @@
 import io
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
+from cycler import cycler
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from schemas.measured import Metric
 
@@ -14,7 +16,7 @@ INK = "#010203"
 """No page has this colour; `currentColor`, which the figure library does not know, takes its place."""
 COLOURS = ("#3b82f6", "#ea7317", "#14a06f", "#d6457f")
 """Told apart on white and on black."""
-STYLE = {
+STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 9,
@@ -22,7 +24,7 @@ STYLE = {
     "axes.facecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "legend.frameon": False,
 }
 
@@ -58,7 +60,7 @@ def drawn(metrics: Sequence[Metric]) -> dict[str, str]:
 
 
 def _svg(panel: Panel, curves: dict[str, list[tuple[int, float]]]) -> str:
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": panel.title}):
+    with matplotlib.rc_context(dict[Any, Any](STYLE, **{"svg.hashsalt": panel.title})):
         figure = Figure(figsize=(4.2, 2.4), layout="constrained")
         axes = figure.add_subplot()
         axes.grid(alpha=0.15, color=INK)
@@ -67,7 +69,7 @@ def _svg(panel: Panel, curves: dict[str, list[tuple[int, float]]]) -> str:
             axes.plot(steps, values, label=name, linewidth=1.6, marker="o" if len(points) < 3 else "")
         axes.set_xlabel("step")
         axes.set_ylabel(panel.unit)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.margins(y=0.1)
         if len(curves) > 1:
             axes.legend(fontsize=8)
