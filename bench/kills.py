@@ -104,19 +104,13 @@ class Drill:
         return time.monotonic() - began
 
     def kill(self, victim: str) -> None:
-        """SIGKILL to a victim, which must not be dead already; the whole run is started again."""
-        assert self.driver is not None
+        """SIGKILL to a victim; the whole run is started again, a part is left to the run."""
         at, suspended, playing = self.step(), self._open("NOT NULL"), self._open("NULL")
-        family = processes(self.driver.pid)
-        doomed = family if victim == "whole" else [one for one in family if is_a(victim, one)][:1]
-        if not doomed:
-            raise RuntimeError(f"there is no {victim} to kill: {self.last_words()}")
-        for one in doomed:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
         if victim == "whole":
-            self.driver.wait()
+            self.end()
             self.start(ENDLESS)
+        else:
+            self._find(victim).kill()
         try:
             seconds: object = round(self.wait_for(at + 1), 1)
             self.survived += 1
@@ -134,14 +128,30 @@ class Drill:
 
     def end(self) -> None:
         """Leave no process of the run behind."""
+        for one in self._processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
         if self.driver is not None:
-            for one in processes(self.driver.pid):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
             self.driver.wait()
 
     def last_words(self) -> str:
         return (self.folder / "driver.log").read_text(errors="replace")[-500:]
+
+    def _processes(self) -> list[psutil.Process]:
+        """The driver, while it lives, and everything that it started."""
+        if self.driver is None or self.driver.poll() is not None:
+            return []
+        first = psutil.Process(self.driver.pid)
+        return [first, *first.children(recursive=True)]
+
+    def _find(self, victim: str) -> psutil.Process:
+        """The process that is it; one that has just died has a successor soon."""
+        began = time.monotonic()
+        while not (found := [one for one in self._processes() if is_a(victim, one)]):
+            if time.monotonic() - began > PATIENCE_S:
+                raise RuntimeError(f"there is no {victim} to kill: {self.last_words()}")
+            time.sleep(POLL_S)
+        return found[0]
 
     def _open(self, content: str) -> int:
         """Attempts that are not over, with turns that were saved or without."""
@@ -193,11 +203,12 @@ async def account(run: TrainRun) -> list[Figure]:
     with reading(run.path / "buffer.sqlite") as db:
         unsettled, early = _unsettled(db), _early(db)
     return [
-        Figure("kills_counts_open", abs(counts.missing) + unsettled + (counts.trained == 0), "== 0"),
+        Figure("kills_counts_open", abs(counts.missing) + unsettled, "== 0"),
         Figure("kills_trained_twice", _twice(run, counts) + abs(moved - updates(checkpoints)), "== 0"),
         Figure("kills_steps_missing", last - len({step for step, _, _ in steps}) + (checkpoints.last != last), "== 0"),
         Figure("kills_turns_by_weights_to_come", early, "== 0"),
         Figure("kills_final_policy_unserved", float(run.evaluation(last) is None), "== 0"),
+        Figure("kills_attempts_trained", counts.trained, "> 0"),
     ]
 
 
@@ -242,17 +253,8 @@ def reading(path: Path) -> Iterator[Connection]:
         yield db
 
 
-def processes(driver: int) -> list[psutil.Process]:
-    """The driver, if it lives, and everything that it started."""
-    try:
-        first = psutil.Process(driver)
-        return [first, *first.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return []
-
-
 def is_a(victim: str, process: psutil.Process) -> bool:
-    """A vLLM server that trains nobody's policy, or the actor that holds a part."""
+    """Whether it is the server or, over Ray, the actor of a part."""
     try:
         command = process.cmdline()
     except psutil.Error:

@@ -17,7 +17,6 @@ from rl.learn.records import Weights
 from rl.train.parts import Engine, Order, Played, Trainer, Worker
 from rl.train.stepper import TrainingError
 
-
 DEATHS = 3
 """Of parts, one after the other, before any was of use."""
 

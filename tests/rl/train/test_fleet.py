@@ -50,7 +50,7 @@ class Notes:
 
     async def until(self, part: str, did: str, times: int) -> int:
         """The process that did it last."""
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(250):
             while len(done := [pid for pid, what, _ in self.of(part) if what == did]) < times:
                 await asyncio.sleep(0.02)
         return done[-1]
@@ -211,7 +211,7 @@ async def test_a_trainer_after_one_that_was_killed_takes_the_steps_since_the_che
 
 async def test_a_death_among_ranks_is_told_before_what_the_others_say_of_it() -> None:
     ranks: Any = [BrokenRank(), DyingRank()]
-    with pytest.raises(PartDied, match="^trainer-1"):
+    with pytest.raises(PartDied, match=r"^trainer-1"):
         await Team(ranks).publish(1)
     alone: Any = [BrokenRank()]
     with pytest.raises(RuntimeError, match="closed by peer"):
