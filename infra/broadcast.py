@@ -10,10 +10,12 @@ import json
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import torch
 import torch.distributed as dist
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined]
 
 _SCHEME = "tcp://"
 _TIMEOUT = timedelta(seconds=120)
@@ -26,7 +28,7 @@ class Offer:
     def __init__(self, tensors: Mapping[str, torch.Tensor], host: str) -> None:
         """`host` is an address of this machine that takers reach."""
         self._tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
-        self._store = dist.TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=_TIMEOUT)
+        self._store = TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=_TIMEOUT)
         self.address = f"{_SCHEME}{host}:{self._store.port}"
         self._store.set("tensors", json.dumps([_described(name, tensor) for name, tensor in self._tensors.items()]))
         self._over = threading.Event()
@@ -57,7 +59,7 @@ def is_offered(source: str) -> bool:
 def take(address: str) -> dict[str, torch.Tensor]:
     """What is offered at the address, on the kind of device that it is offered from. Raises what torch raises."""
     parts = urlsplit(address)
-    store = dist.TCPStore(str(parts.hostname), parts.port or 0, is_master=False, timeout=_TIMEOUT)
+    store = TCPStore(str(parts.hostname), parts.port or 0, is_master=False, timeout=_TIMEOUT)
     tensors = {
         name: torch.empty(shape, dtype=getattr(torch, dtype), device=device)
         for name, dtype, shape, device in json.loads(store.get("tensors"))
@@ -66,10 +68,10 @@ def take(address: str) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _transfer(store: dist.Store, number: int, rank: int, tensors: list[torch.Tensor]) -> None:
-    own = dist.PrefixStore(f"transfer/{number}", store)
+def _transfer(store: Store, number: int, rank: int, tensors: list[torch.Tensor]) -> None:
+    own = PrefixStore(f"transfer/{number}", store)
     device = tensors[0].device
-    group: dist.Backend
+    group: Any
     if device.type == "cuda":
         group = dist.ProcessGroupNCCL(own, rank, 2, dist.ProcessGroupNCCL.Options())
     else:

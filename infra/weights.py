@@ -22,7 +22,7 @@ def digest(tensors: Mapping[str, torch.Tensor]) -> str:
         tensor = tensors[name].detach()
         sha.update(f"{name}\0{str(tensor.dtype).removeprefix('torch.')}\0{list(tensor.shape)}\0".encode())
         # As bytes first: numpy knows no bfloat16.
-        sha.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy())
+        sha.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 

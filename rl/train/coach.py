@@ -77,9 +77,14 @@ async def learn(
     checkpoints: Checkpoints,
     settings: Settings,
     watch: Watch = unwatched,
+    *,
+    engine: Recipe | None = None,
     worker: Callable[[WorkerSetup, Sequence[Engine]], Worker] = RolloutWorker,
 ) -> None:
-    """The loop, from wherever the run stands until it is over by its config."""
+    """The loop, from wherever the run stands until it is over by its config.
+
+    `engine` and `worker` take the place of vLLM and of the usual worker, for who measures or tests.
+    """
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     buffer = Buffer(run.path / "buffer.sqlite")
     place = await asyncio.to_thread(place_at, settings.ray)
@@ -87,7 +92,7 @@ async def learn(
         with weights_folder(run, shared=settings.ray not in (None, LOCAL)) as weights:
             fleet = Fleet(
                 place,
-                engines=[_engine(run, settings)] * run.config.rollout.engines,
+                engines=[engine or _engine(run, settings)] * run.config.rollout.engines,
                 workers=[Recipe(worker, (_setup(run, settings),))]
                 * (run.config.rollout.workers if settings.ray else 1),
                 trainers=lambda: _ranks(run, weights),

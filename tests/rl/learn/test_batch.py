@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl.learn.batch import BatchError, make_batch
@@ -180,6 +180,7 @@ def runs(draw: st.DrawFn) -> tuple[list[list[Graded]], TrainConfig]:
     return groups, config(on_policy=on_policy, negatives={"cap": cap}, loss={"per": per})
 
 
+@settings(deadline=None)
 @given(runs(), st.integers(0, 3))
 def test_every_attempt_ends_exactly_once_and_only_sampled_tokens_are_targets(
     run: tuple[list[list[Graded]], TrainConfig], seed: int

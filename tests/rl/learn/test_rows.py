@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rl.learn.rows import RowError, rows_of
@@ -43,6 +43,7 @@ def stretches(draw: st.DrawFn) -> tuple[Turn, ...]:
     return turns_of(lengths, segments=[sum(forks[: i + 1]) for i in range(len(lengths))])
 
 
+@settings(deadline=None)
 @given(stretches(), st.data())
 def test_before_every_target_stands_what_the_engine_had_and_nothing_else_is_a_target(
     turns: tuple[Turn, ...], data: st.DataObject

@@ -169,11 +169,12 @@ async def test_a_server_that_hangs_is_another_after_the_time_allowed(
 
 async def test_what_is_asked_of_a_server_that_is_still_starting_waits_and_the_loop_runs_on(engine: VllmEngine) -> None:
     asked = asyncio.gather(*(turn(engine) for _ in range(4)))
-    longest, before = 0.0, time.monotonic()
+    longest, started = 0.0, time.monotonic()
+    before = started
     while not asked.done():
         await asyncio.sleep(0.01)
         longest, before = max(longest, time.monotonic() - before), time.monotonic()
-    assert longest < 1, "starting a server takes seconds, none of them the loop's"
+    assert longest < (before - started) / 3, "a start on the loop would be one long step of it"
 
 
 async def test_three_deaths_without_a_turn_in_between_end_it(engine: VllmEngine, notes: Path, events: Events) -> None:

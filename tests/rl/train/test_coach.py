@@ -1,0 +1,163 @@
+"""A whole run with the real worker, tools, trainer and buffer; turns are sampled by the starter in this process."""
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from safetensors.torch import load_file
+
+from infra.files import FolderInUse, locked
+from infra.settings import ASSETS, Settings
+from infra.store import Store
+from pipeline.release import publish
+from rl.starter.data import hard_tasks
+from rl.train import coach
+from rl.train.buffer import Buffer, Counts
+from rl.train.checkpoints import Checkpoints
+from rl.train.coach import learn, weights_folder
+from rl.train.fleet import Recipe
+from rl.train.progress import Progress
+from rl.train.run import TrainRun, TrainRunError, create, find, open_run
+from schemas.arrow import KEPT
+from schemas.config import HardSearchConfig
+from schemas.row import Kept
+from schemas.training import TrainConfig
+from tests.pipeline.test_release import part
+from tests.rl.train.torch_engine import TorchEngine
+from tests.worlds import atlas
+
+ENGINE = Recipe(TorchEngine, (ASSETS / "starter",))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of real hard-search tasks: 8 to train on, 2 held out."""
+    folder = tmp_path_factory.mktemp("store")
+    found = hard_tasks(atlas(), HardSearchConfig(types=("element",), min_clues=3, max_clues=3), 5, 10)
+    rows = [Kept(task=task) for task in found]
+    splits = {"train": KEPT.pack(rows[:8]), "test": KEPT.pack(rows[8:])}
+    publish(Store(str(folder)), [part(family="hard_search", splits=splits)])
+    return folder
+
+
+def config(**others: object) -> TrainConfig:
+    small = {"groups": 2, "steps": 3, "rollout": {"group": 4, "slots": 8}, "tools": {"replicas": 0}}
+    return TrainConfig.model_validate(small | {"checkpoint": {"every": 2, "keep": 1}} | others)
+
+
+@pytest.fixture
+def settings(store: Path, tmp_path: Path) -> Settings:
+    (tmp_path / "worlds").symlink_to(Settings.from_env().cache / "worlds")
+    return Settings(store=str(store), cache=tmp_path)
+
+
+async def counts_of(run: TrainRun) -> Counts:
+    buffer = Buffer(run.path / "buffer.sqlite")
+    try:
+        return await buffer.counts()
+    finally:
+        buffer.close()
+
+
+async def learnt(run: TrainRun, settings: Settings) -> tuple[Checkpoints, list[Progress]]:
+    seen: list[Progress] = []
+    checkpoints = Checkpoints(run.path, run.config.checkpoint)
+    await learn(run, checkpoints, settings, seen.append, engine=ENGINE)
+    return checkpoints, seen
+
+
+async def test_a_run_leaves_checkpoints_that_are_models_and_every_attempt_it_trained(settings: Settings) -> None:
+    run = create(config(), settings)
+    checkpoints, seen = await learnt(run, settings)
+    counts = await counts_of(run)
+    assert counts.missing == 0 and counts.trained + sum(counts.dropped.values()) == 3 * 2 * 4
+    assert checkpoints.steps == [2, 3] or checkpoints.steps == [3]  # the last, and the best where that is another
+    folder = checkpoints.path(3)
+    assert {"model.safetensors", "config.json", "tokenizer.json", "build.json", "buffer.sqlite"} <= set(
+        os.listdir(folder)
+    )
+    began, now = load_file(ASSETS / "starter/model.safetensors"), load_file(folder / "model.safetensors")
+    assert began.keys() == now.keys()
+    if counts.trained:
+        assert any(not began[name].equal(now[name]) for name in began)
+    trained = [row for path in (run.path / "trajectories").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
+    assert len(trained) == 24  # dropped ones too
+    assert {turn["version"] for row in trained for turn in row["turns"]} <= {"0", "1", "2"}
+    assert seen[-1].step == 3
+    with weights_folder(run, shared=False) as weights:
+        assert not weights.exists()  # what passed through memory is gone
+
+
+async def test_equal_settings_are_one_run_however_far_it_goes(settings: Settings) -> None:
+    first = create(config(steps=1), settings)
+    await learnt(first, settings)
+    again = create(config(steps=2), settings)
+    assert again.path == first.path
+    await learnt(again, settings)
+    counts = await counts_of(again)
+    assert counts.trained + sum(counts.dropped.values()) == 2 * 2 * 4
+    assert create(config(seed=1), settings).path != first.path
+
+
+async def test_a_run_that_was_ended_goes_on_from_its_batches(settings: Settings) -> None:
+    """Ended after the batch of step 3 was written down and before any checkpoint holds it: it is taken again, not lost."""
+    run = create(config(checkpoint={"every": 100}), settings)
+    running = asyncio.ensure_future(learnt(run, settings))
+    buffer = Buffer(run.path / "buffer.sqlite")
+    while await buffer.last_step() < 2:
+        await asyncio.sleep(0.05)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    taken = {step: [[one.uid for one in group] for group in await buffer.batch(step)] for step in (1, 2)}
+    buffer.close()
+    checkpoints, _ = await learnt(run, settings)
+    assert checkpoints.last == 3
+    counts = await counts_of(run)
+    assert counts.missing == 0 and counts.trained + sum(counts.dropped.values()) == 3 * 2 * 4
+    assert len({uid for groups in taken.values() for group in groups for uid in group}) == 16
+
+
+async def test_two_processes_do_not_share_a_run(settings: Settings) -> None:
+    run = create(config(), settings)
+    with locked(run.path), pytest.raises(FolderInUse, match="works on this run"):
+        await coach.train(run, settings=settings)
+
+
+def test_a_run_is_found_by_id_folder_or_as_the_latest(settings: Settings) -> None:
+    run = create(config(), settings)
+    assert find(run.id, settings) == find(str(run.path), settings) == find("latest", settings) == open_run(run.path)
+    with pytest.raises(TrainRunError, match="is no training run of this version"):
+        find("train-000000000000", settings)
+
+
+def test_what_was_not_set_stays_unset_in_a_run_that_is_read_back(settings: Settings) -> None:
+    run = create(config(limits={"max_turns": 4}), settings)
+    limits = open_run(run.path).config.limits
+    assert limits is not None and limits.model_fields_set == {"max_turns"}
+
+
+def test_a_split_that_the_release_lacks_is_refused_with_those_it_has(settings: Settings) -> None:
+    with pytest.raises(TrainRunError, match="has no rows of hard_search/dev; it has hard_search/train, hard_search/test"):
+        create(config(split="dev"), settings)
+    with pytest.raises(TrainRunError, match="has no rows of math/train"):
+        create(config(family="math"), settings)
+
+
+def test_a_release_that_was_replaced_is_not_trained_on(settings: Settings, tmp_path: Path) -> None:
+    run = create(config(), settings)
+    other = replace(run, origin=run.origin.model_copy(update={"content": "r-000000000000"}))
+    with pytest.raises(TrainRunError, match="is another release than the run"):
+        other.tasks("train")
+
+
+def test_a_damaged_run_file_is_told_in_one_line(settings: Settings) -> None:
+    run = create(config(), settings)
+    described = json.loads((run.path / "run.json").read_text())
+    (run.path / "run.json").write_text(json.dumps(described | {"config": {"groups": 0}}))
+    with pytest.raises(TrainRunError, match="groups=0"):
+        open_run(run.path)
