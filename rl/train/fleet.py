@@ -102,6 +102,7 @@ class Fleet:
             engines = self._parts["engine"]
             for i, engine in enumerate(engines):
                 if self._place.name(engine) in self._dead:
+                    self._place.stop(engine)  # what cannot be reached may live on
                     engines[i] = await self._start("engine", self._recipes["engine"]()[i])
                     self._dead.update(self._place.name(worker) for worker in self._parts["worker"])
             for kind in ("worker", "trainer"):
