@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from infra.place import PartDied, Place, RayPlace
+from infra.place import Here, PartDied, Place, RayPlace
 from rl.learn.ranks import Team
 from rl.learn.records import Batch, Weights
 from rl.train.buffer import Buffer
@@ -18,7 +18,7 @@ from rl.train.checkpoints import Checkpoints
 from rl.train.fleet import Fleet, Recipe
 from rl.train.loop import Loop
 from rl.train.parts import Order, Played
-from rl.train.stepper import Stepper
+from rl.train.stepper import Stepper, TrainingError
 from schemas.training import TrainConfig
 from tests.rl.train.attempts import graded, task
 
@@ -133,6 +133,22 @@ class DyingRank:
         raise PartDied("trainer-1", "killed")
 
 
+class MortalEngine:
+    """Takes weights once the gate is open; a doomed one dies of them."""
+
+    def __init__(self, gate: asyncio.Event, doomed: bool) -> None:
+        self.gate, self.doomed, self.taken = gate, doomed, list[int]()
+
+    async def swap(self, weights: Weights) -> None:
+        if self.doomed:
+            raise PartDied(Here().name(self), "staged")
+        await self.gate.wait()
+        self.taken.append(weights.version)
+
+    async def close(self) -> None:
+        pass
+
+
 @pytest.fixture(scope="module")
 def place() -> Iterator[Place]:
     place = RayPlace("local")
@@ -207,6 +223,44 @@ async def test_a_trainer_after_one_that_was_killed_takes_the_steps_since_the_che
     assert len(steps[second]) == 6 - loaded
     weights = json.loads((notes.path.parent / "checkpoints/step-000006/weights.json").read_text())
     assert weights == steps[first][:loaded] + steps[second]
+
+
+def mortal(gate: asyncio.Event, doomed: int) -> tuple[Fleet, list[MortalEngine]]:
+    """A fleet of one engine, and all that it ever had, the first so many of which are doomed."""
+    born: list[MortalEngine] = []
+
+    def engine() -> MortalEngine:
+        born.append(MortalEngine(gate, doomed=len(born) < doomed))
+        return born[-1]
+
+    return Fleet(Here(), engines=[Recipe(engine)], workers=[], trainers=lambda: []), born
+
+
+async def test_an_engine_that_dies_while_it_takes_its_weights_is_followed_by_another() -> None:
+    gate = asyncio.Event()
+    gate.set()
+    fleet, born = mortal(gate, doomed=3)
+    async with fleet:
+        await fleet.swap(Weights("", 1, ""))
+    assert [engine.taken for engine in born] == [[], [], [], [1]]
+    fleet, born = mortal(gate, doomed=4)
+    async with fleet:
+        with pytest.raises(TrainingError, match="3 in a row died at once; see their logs"):
+            await fleet.swap(Weights("", 1, ""))
+    assert len(born) == 4
+
+
+async def test_weights_that_come_while_an_engine_begins_anew_reach_it() -> None:
+    gate = asyncio.Event()
+    fleet, born = mortal(gate, doomed=1)
+    async with fleet:
+        swaps = [asyncio.ensure_future(fleet.swap(Weights("", version, ""))) for version in (1, 2)]
+        while len(born) < 2:
+            await asyncio.sleep(0.01)
+        gate.set()
+        await asyncio.gather(*swaps)
+    assert born[1].taken[-1] == 2
+    assert len(born) == 2
 
 
 async def test_a_death_among_ranks_is_told_before_what_the_others_say_of_it() -> None:
