@@ -94,10 +94,9 @@ class RayPlace:
             _connect(address)
 
     def start(self, make: Callable[..., T], *args: Any, cpus: float = 0, gpus: float = 0) -> T:
-        actor = _HOST.options(num_cpus=cpus, num_gpus=gpus, runtime_env={"env_vars": {"PYTHONPATH": _path()}}).remote(
-            make, *args
-        )
-        part = _RayPart(f"{getattr(make, '__name__', 'part')}-{len(self._parts)}", actor)
+        options = {"num_cpus": cpus, "num_gpus": gpus, "runtime_env": {"env_vars": {"PYTHONPATH": _path()}}}
+        name = getattr(make, "__name__", "part")
+        part = _RayPart(f"{name}-{len(self._parts)}", _host(name).options(**options).remote(make, *args))
         self._parts.append(part)
         return cast(T, part)
 
@@ -165,7 +164,11 @@ class _Host:
         return await getattr(self._part, method)(*args, **named)
 
 
-_HOST = cast(Any, ray.remote)(max_restarts=0, max_task_retries=0, max_concurrency=_CONCURRENT)(_Host)
+def _host(name: str) -> Any:
+    """A class of actors whose processes are called `ray::<name>`, so that a person finds the one to look at."""
+    return cast(Any, ray.remote)(max_restarts=0, max_task_retries=0, max_concurrency=_CONCURRENT)(
+        type(name, (_Host,), {})
+    )
 
 
 class _RayPart:

@@ -2,7 +2,7 @@
 
 Invariants: every rank is given every call, in the same order and with the same batch, and takes part in the same number of
 forward passes; so no rank waits for one that will never come. Where a rank fails, the others wait for it in vain: the caller
-hears of the first failure at once, and the ranks themselves end at the time limit of their group.
+hears of the first failure soon, and the ranks themselves end at the time limit of their group.
 """
 
 import asyncio
@@ -10,10 +10,13 @@ import heapq
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from infra.place import PartDied
 from rl.learn.records import Batch, Row, Weights
 from rl.train.parts import Trainer
 
 _T = TypeVar("_T")
+NEWS_S = 10.0
+"""Time for the news of a rank's death, which may come after the others have failed for want of it."""
 
 
 def spread(rows: Sequence[Row], world: int) -> list[list[Row]]:
@@ -52,10 +55,16 @@ class Team:
         await self._all(lambda part: part.close())
 
     async def _all(self, call: Callable[[Trainer], Awaitable[_T]]) -> _T:
-        """Rank 0's answer, or the first failure of any."""
+        """Rank 0's answer, or the first failure of any; a death goes before what others say of it."""
         calls = [asyncio.ensure_future(call(part)) for part in self._parts]
         try:
             return (await asyncio.gather(*calls))[0]
+        except Exception:
+            done, _ = await asyncio.wait(calls, timeout=NEWS_S)
+            for each in done:
+                if isinstance(death := each.exception(), PartDied):
+                    raise death from None
+            raise
         finally:
             for each in calls:
                 each.cancel()

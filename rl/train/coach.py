@@ -27,7 +27,7 @@ from rl.train.fleet import Fleet, Recipe
 from rl.train.loop import Loop
 from rl.train.parts import Engine, Worker
 from rl.train.progress import Progress, Watch, unwatched
-from rl.train.run import TrainRun
+from rl.train.run import TrainRun, TrainRunError
 from rl.train.stepper import Stepper
 from rl.train.worker import RolloutWorker, WorkerSetup
 from schemas.config import Served
@@ -83,8 +83,13 @@ async def learn(
 ) -> None:
     """The loop, from wherever the run stands until it is over by its config.
 
-    `engine` and `worker` take the place of vLLM and of the usual worker, for who measures or tests.
+    `engine` and `worker` take the place of vLLM and of the usual worker, for who measures or tests. Raises `TrainRunError`
+    for ranks that have no processes of their own.
     """
+    if settings.ray is None and (ranks := run.config.optimiser.ranks) > 1:
+        raise TrainRunError(
+            f"optimiser.ranks={ranks}: each is a process of its own; set TOUCHSTONE_RAY={LOCAL}, or ranks=1"
+        )
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     buffer = Buffer(run.path / "buffer.sqlite")
     place = await asyncio.to_thread(place_at, settings.ray)

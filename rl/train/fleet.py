@@ -15,6 +15,10 @@ from infra.place import PartDied, Place
 from rl.learn.ranks import Team
 from rl.learn.records import Weights
 from rl.train.parts import Engine, Order, Played, Trainer, Worker
+from rl.train.stepper import TrainingError
+
+DEATHS = 3
+"""Of parts, one after the other, before any was of use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class Fleet:
             engines = self._parts["engine"]
             for i, engine in enumerate(engines):
                 if self._place.name(engine) in self._dead:
+                    self._place.stop(engine)  # what cannot be reached may live on
                     engines[i] = await self._start("engine", self._recipes["engine"]()[i])
                     self._dead.update(self._place.name(worker) for worker in self._parts["worker"])
             for kind in ("worker", "trainer"):
@@ -108,11 +113,19 @@ class Fleet:
                     self._parts[kind] = [await self._start(kind, recipe) for recipe in self._recipes[kind]()]
 
     async def _start(self, kind: str, it: Recipe) -> Any:
+        """Another part; an engine that dies while it takes its weights is followed by yet another."""
         last = (tuple(self._parts["engine"]),) if kind == "worker" else ()
-        part = await asyncio.to_thread(self._place.start, it.make, *it.args, *last, cpus=it.cpus, gpus=it.gpus)
-        if kind == "engine" and self._weights is not None:
-            await part.swap(self._weights)
-        return part
+        for _ in range(DEATHS):
+            part = await asyncio.to_thread(self._place.start, it.make, *it.args, *last, cpus=it.cpus, gpus=it.gpus)
+            try:
+                given = None
+                while kind == "engine" and given is not self._weights:  # newer ones may come meanwhile
+                    given = self._weights
+                    await part.swap(given)
+                return part
+            except PartDied as death:
+                died = death
+        raise TrainingError(f"{died.part}: {DEATHS} in a row died at once; see their logs, then resume the run")
 
     async def _all(self, calls: Iterable[Any]) -> None:
         """All of them; a part that dies on it is mended."""

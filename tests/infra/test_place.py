@@ -6,6 +6,7 @@ import pickle
 import signal
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from infra.place import Here, PartDied, Place, PlaceError, RayPlace, place_at
@@ -142,6 +143,11 @@ async def test_a_part_that_died_is_named_and_others_live_on(ray_place: Place) ->
         assert caught.value.part.startswith("Counter-")
     assert await other.add() == 1
     ray_place.stop(part)
+
+
+async def test_a_process_is_called_after_its_part(ray_place: Place) -> None:
+    pid = await ray_place.start(Counter).pid()
+    assert psutil.Process(pid).cmdline()[0].startswith("ray::Counter")
 
 
 async def test_a_stopped_part_is_gone_with_its_process(ray_place: Place) -> None:
