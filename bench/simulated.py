@@ -100,7 +100,7 @@ class NoCheckpoints:
 
     last = 0
 
-    async def load(self, trainer: object) -> int:
+    async def load(self, trainer: object, buffer: object) -> int:
         return 0
 
     async def save(self, step: int, trainer: object, buffer: object) -> None:

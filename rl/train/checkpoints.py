@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from infra.files import write_whole
 from rl.learn.records import Graded
 from rl.train.buffer import Buffer
 from rl.train.parts import Trainer
@@ -45,11 +46,18 @@ class Checkpoints:
         scores = self._scores()
         return max((step for step in self.steps if step in scores), key=lambda step: (scores[step], step), default=0)
 
-    async def load(self, trainer: Trainer) -> int:
+    async def load(self, trainer: Trainer, buffer: Buffer) -> int:
         """Load the last one into the trainer, if there is any. Gives its step, 0 without one."""
         if last := self.last:
             await trainer.load(str(self.path(last)))
+            # Whoever wrote it may have died before its attempts were archived: they belong to its file and to no later one.
+            await self._archive(last, buffer)
         return last
+
+    def restore(self, buffer: Path) -> None:
+        """Where a buffer is gone, put that of the last checkpoint in its place, if there is one."""
+        if self.last and not buffer.exists():
+            shutil.copyfile(self.path(self.last) / BUFFER, buffer)
 
     async def save(self, step: int, trainer: Trainer, buffer: Buffer) -> None:
         """Keep what the trainer and the buffer have come to, archive what was trained, and remove older ones."""
@@ -63,9 +71,12 @@ class Checkpoints:
         rates = [said["pass_rate/valid"] for said in since if "pass_rate/valid" in said]
         if rates:
             scores = self._scores() | {step: sum(rates) / len(rates)}
-            (self._folder / SCORES).write_text(json.dumps(scores))
-        await buffer.archive(step, lambda attempts: self._write(step, attempts))
+            write_whole(self._folder / SCORES, json.dumps(scores).encode())
+        await self._archive(step, buffer)
         self._remove_old()
+
+    async def _archive(self, step: int, buffer: Buffer) -> None:
+        await buffer.archive(step, lambda attempts: self._write(step, attempts))
 
     def _write(self, step: int, attempts: Iterable[Graded]) -> None:
         partial = self._ledger / f".partial-{step:06d}"

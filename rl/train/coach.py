@@ -21,7 +21,7 @@ from rl.learn.learner import TrainerSetup
 from rl.learn.trainer import TorchTrainer
 from rl.train import report
 from rl.train.buffer import Buffer
-from rl.train.checkpoints import Checkpoints
+from rl.train.checkpoints import BUFFER, Checkpoints
 from rl.train.engine import VllmEngine
 from rl.train.fleet import Fleet, Recipe
 from rl.train.loop import Loop
@@ -91,7 +91,8 @@ async def learn(
             f"optimiser.ranks={ranks}: each is a process of its own; set TOUCHSTONE_RAY={LOCAL}, or ranks=1"
         )
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
-    buffer = Buffer(run.path / "buffer.sqlite")
+    checkpoints.restore(run.path / BUFFER)
+    buffer = Buffer(run.path / BUFFER)
     place = await asyncio.to_thread(place_at, settings.ray)
     try:
         with weights_folder(run, shared=settings.ray not in (None, LOCAL)) as weights:

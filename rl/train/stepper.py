@@ -77,7 +77,7 @@ class Stepper:
     async def _catch_up(self, gauges: Mapping[str, float] | None = None) -> None:
         """Bring the trainer to the last step whose batch was written down."""
         if self._at is None:
-            self._at = await self._checkpoints.load(self._parts.trainer)
+            self._at = await self._checkpoints.load(self._parts.trainer, self._buffer)
         for step in range(self._at + 1, await self._buffer.last_step() + 1):
             await self._advance(step, gauges or {})
         self.version = self._at
