@@ -51,6 +51,7 @@ def up(console: Console) -> None:
         )
         console.print(f"[bold]up[/bold]: {url.removesuffix('/api')}  -  Ctrl-C stops everything")
         console.print("run one with: prefect deployment run curate/hard-search --watch")
+        console.print("         or: prefect deployment run train/coupled --watch")
         while True:
             for name, child in (("server", server), ("worker", worker)):
                 if child.poll() is not None:

@@ -57,5 +57,6 @@ def curate(
             out.print(f"look at one:  touchstone show {row.task.task_id}{where}")
             if family in ABOUT_A_WORLD:
                 out.print(f"watch it:     touchstone solve {row.task.task_id}{where} --watch")
+                out.print(f"train on it:  touchstone train {release.url} --minutes 8")
 
     emit(summary(release), as_json, render)

@@ -58,6 +58,7 @@ def demo(
         f"  touchstone show <task id>            a task with every certificate\n"
         f"  touchstone solve <task id> --watch   an attempt at it, turn by turn (hard search)\n"
         f"  touchstone replay <task id>          the task made again from its lineage\n"
+        f"  touchstone train latest --minutes 8  the policy learns on this release\n"
         f"  touchstone curate hard_search --candidates 500 --seed 1\n"
         f"  make up                              then: prefect deployment run curate/hard-search --watch\n"
         f'  python -c "from datasets import load_dataset; print(load_dataset({release.url!r}, {FAMILIES[0]!r}))"',

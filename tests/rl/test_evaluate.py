@@ -1,28 +1,30 @@
 """Evaluation by solvers that toss coins, break or repeat themselves, and by a policy behind a scripted server."""
 
-import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from infra.settings import Settings
 from pipeline.solver import SolverDown
 from rl.evaluate import EvaluationError, compare, evaluate
 from rl.heldout import Held, evaluate_policy, policy_folder, write
 from rl.learn.records import Graded, Verdict
 from rl.policy import Policy
+from rl.train.run import create
 from schemas.answer import EntityAnswer, canonical_answer
 from schemas.arrow import ATTEMPTS
 from schemas.evaluation import Counts, EvaluateConfig, Evaluation
 from schemas.query import Problem
 from schemas.task import Lineage, Task
-from schemas.training import EvaluationOptions
+from schemas.training import EvaluationOptions, TrainConfig
 from schemas.trajectory import StopReason, Trajectory, Turn
 from tests.rl.servers import ScriptedPolicy, served
 from tests.rl.test_env import ANSWER
 from tests.rl.test_env import task as search_task
 from tests.rl.tiny import FORMAT
+from tests.rl.train.finished import released
 from tests.worlds import toy_world
 
 OPTIONS = EvaluationOptions(attempts=4)
@@ -179,18 +181,13 @@ async def test_a_tool_that_is_not_there_is_named_before_anything_is_asked() -> N
 
 
 def test_of_a_run_the_last_checkpoint_is_meant(tmp_path: Path) -> None:
-    run = tmp_path / "runs" / "r1"
-    for step in ("step-9", "step-10", "step-2", "step-11.partial"):
-        (run / "checkpoints" / step).mkdir(parents=True)
-    (run / "run.json").write_text("{}")
-    assert (
-        policy_folder("r1", tmp_path / "runs") == policy_folder(str(run), tmp_path) == str(run / "checkpoints/step-10")
-    )
-    assert policy_folder("starter", tmp_path / "runs") == "starter"
-
-
-def test_a_run_without_a_checkpoint_is_no_policy_yet(tmp_path: Path) -> None:
-    (tmp_path / "r1").mkdir()
-    (tmp_path / "r1" / "run.json").write_text(json.dumps({}))
-    with pytest.raises(EvaluationError, match="r1: the run has no checkpoint yet"):
-        policy_folder("r1", tmp_path)
+    release = released(tmp_path)
+    settings = Settings(store=str(tmp_path), cache=tmp_path)
+    run = create(TrainConfig(release=release.version), settings)
+    with pytest.raises(EvaluationError, match="latest: the run has no checkpoint yet"):
+        policy_folder("latest", settings)
+    for step in ("step-000009", "step-000010", "step-000002", ".making-000011"):
+        (run.path / "checkpoints" / step).mkdir(parents=True)
+    for name in (run.id, str(run.path), "latest"):
+        assert policy_folder(name, settings) == str(run.path / "checkpoints/step-000010")
+    assert policy_folder("starter", settings) == "starter"
