@@ -126,13 +126,21 @@ def _connect(address: str) -> None:
     here = address == LOCAL
     if here:
         os.environ.update({name: value for name, value in _STARTED_HERE.items() if name not in os.environ})
-    try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
-    except Exception as error:  # what Ray raises is anything, down to `Exception` itself
-        why = " ".join(str(error).split())[:300]
-        raise PlaceError(
-            f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}"
-        ) from error
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if here:
+        options["include_dashboard"] = False
+    for last in (
+        (False, False, True) if here else (True,)
+    ):  # a node has 30 s to start, too few on a machine that is busy
+        try:
+            ray.init(address, **options)
+            return
+        except Exception as error:  # what Ray raises is anything, down to `Exception` itself
+            ray.shutdown()
+            if last:
+                why = " ".join(str(error).split())[:300]
+                way_out = "free the machine" if here else f"start a cluster, correct it, or use {LOCAL}"
+                raise PlaceError(f"ray={address}: cannot be used ({why}); {way_out}") from error
 
 
 def _path() -> str:
