@@ -22,6 +22,8 @@ LOCAL = "local"
 """The address of a Ray that is started here and ends with its place."""
 _CONCURRENT = 100_000
 """Calls that a part may have at once: its own rules bound them, and nothing waits unseen in a queue of Ray's."""
+_TRIES = 3
+"""At starting Ray here: it gives its node 30 s, too few on a busy machine."""
 _ROOT = str(Path(__file__).parents[1])
 _STARTED_HERE = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -129,15 +131,13 @@ def _connect(address: str) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if here:
         options["include_dashboard"] = False
-    for last in (
-        (False, False, True) if here else (True,)
-    ):  # a node has 30 s to start, too few on a machine that is busy
+    for left in reversed(range(_TRIES if here else 1)):
         try:
             ray.init(address, **options)
             return
         except Exception as error:  # what Ray raises is anything, down to `Exception` itself
             ray.shutdown()
-            if last:
+            if not left:
                 why = " ".join(str(error).split())[:300]
                 way_out = "free the machine" if here else f"start a cluster, correct it, or use {LOCAL}"
                 raise PlaceError(f"ray={address}: cannot be used ({why}); {way_out}") from error
