@@ -107,16 +107,17 @@ class Drill:
     def kill(self, victim: str) -> None:
         """SIGKILL to a victim; the whole run is started again, a part is left to the run.
 
-        Either is survived once a step was taken on attempts that were open then: these had to be played after it.
+        Either is survived once a step was taken on attempts that were open after it: these had to be played on.
         """
+        if victim == "whole":
+            self.end()
+        else:
+            self._find(victim).kill()
         at = self.step()
         with reading(self.buffer) as db:
             saved = dict(db.execute("SELECT uid, content IS NOT NULL FROM attempts WHERE state = 'open'").fetchall())
         if victim == "whole":
-            self.end()
             self.start(ENDLESS)
-        else:
-            self._find(victim).kill()
         try:
             seconds: object = round(self.wait(lambda: self._took(saved)), 1)
             self.survived += 1
