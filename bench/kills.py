@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from sqlite3 import Connection, connect
+from sqlite3 import Connection, OperationalError, connect
 from tempfile import TemporaryDirectory
 
 import psutil  # type: ignore[import-untyped]
@@ -89,10 +89,9 @@ class Drill:
 
     def step(self) -> int:
         """The last one that was taken and settled."""
-        if not self.buffer.exists():
-            return 0
-        with reading(self.buffer) as db:
+        with contextlib.suppress(OperationalError), reading(self.buffer) as db:  # one that is not made yet
             return int(db.execute("SELECT coalesce(max(step), 0) FROM steps WHERE metrics IS NOT NULL").fetchone()[0])
+        return 0
 
     def wait(self, condition: Callable[[], bool]) -> float:
         """Seconds until it holds. Raises where the driver ends before, or it takes too long."""
