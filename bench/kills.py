@@ -12,11 +12,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from sqlite3 import Connection, connect
+from sqlite3 import Connection, OperationalError, connect
 from tempfile import TemporaryDirectory
 
 import psutil  # type: ignore[import-untyped]
@@ -48,7 +48,7 @@ QUIET_S = (0.0, 6.0)
 PATIENCE_S = 600.0
 POLL_S = 0.1
 ACTORS = {"engine": "ray::served_engine", "worker": "ray::RolloutWorker", "trainer": "ray::TorchTrainer"}
-TITLE = ("kill", "victim", "at step", "in flight", "suspended", "seconds to the next step")
+TITLE = ("kill", "victim", "at step", "in flight", "suspended", "seconds to a step on what was open")
 
 
 @dataclass
@@ -89,35 +89,48 @@ class Drill:
 
     def step(self) -> int:
         """The last one that was taken and settled."""
-        with contextlib.suppress(OSError), reading(self.buffer) as db:
+        with contextlib.suppress(OperationalError), reading(self.buffer) as db:  # one that is not made yet
             return int(db.execute("SELECT coalesce(max(step), 0) FROM steps WHERE metrics IS NOT NULL").fetchone()[0])
         return 0
 
-    def wait_for(self, step: int) -> float:
-        """Seconds until it was taken. Raises where the driver ends before, or it takes too long."""
+    def wait(self, condition: Callable[[], bool]) -> float:
+        """Seconds until it holds. Raises where the driver ends before, or it takes too long."""
         assert self.driver is not None
         began = time.monotonic()
-        while self.step() < step:
+        while not condition():
             if self.driver.poll() is not None or time.monotonic() - began > PATIENCE_S:
-                raise RuntimeError(f"step {step} was not taken: {self.last_words()}")
+                raise RuntimeError(f"the run does not go on: {self.last_words()}")
             time.sleep(POLL_S)
         return time.monotonic() - began
 
     def kill(self, victim: str) -> None:
-        """SIGKILL to a victim; the whole run is started again, a part is left to the run."""
-        at, suspended, playing = self.step(), self._open("NOT NULL"), self._open("NULL")
+        """SIGKILL to a victim; the whole run is started again, a part is left to the run.
+
+        Either is survived once a step was taken on attempts that were open after it: these had to be played on.
+        """
         if victim == "whole":
             self.end()
-            self.start(ENDLESS)
         else:
             self._find(victim).kill()
+        at = self.step()
+        with reading(self.buffer) as db:
+            saved = dict(db.execute("SELECT uid, content IS NOT NULL FROM attempts WHERE state = 'open'").fetchall())
+        if victim == "whole":
+            self.start(ENDLESS)
         try:
-            seconds: object = round(self.wait_for(at + 1), 1)
+            seconds: object = round(self.wait(lambda: self._took(saved)), 1)
             self.survived += 1
         except RuntimeError as error:
             seconds = str(error)
-        self.rows.append((len(self.rows) + 1, victim, at, playing, suspended, seconds))
+        suspended = sum(saved.values())
+        self.rows.append((len(self.rows) + 1, victim, at, len(saved) - suspended, suspended, seconds))
         print(*self.rows[-1], flush=True)
+
+    def _took(self, uids: Collection[str]) -> bool:
+        """Whether a step was taken on any of these attempts."""
+        sql = "SELECT uid FROM attempts JOIN groups ON grp = name JOIN steps USING (step) WHERE metrics IS NOT NULL"
+        with reading(self.buffer) as db:
+            return any(uid in uids for (uid,) in db.execute(sql))
 
     def finish(self) -> int:
         """Kill the whole, go on for the last steps to the end of the run, and give its exit code."""
@@ -146,18 +159,14 @@ class Drill:
 
     def _find(self, victim: str) -> psutil.Process:
         """The process that is it; one that has just died has a successor soon."""
-        began = time.monotonic()
-        while not (found := [one for one in self._processes() if is_a(victim, one)]):
-            if time.monotonic() - began > PATIENCE_S:
-                raise RuntimeError(f"there is no {victim} to kill: {self.last_words()}")
-            time.sleep(POLL_S)
-        return found[0]
+        found: list[psutil.Process] = []
 
-    def _open(self, content: str) -> int:
-        """Attempts that are not over, with turns that were saved or without."""
-        with reading(self.buffer) as db:
-            sql = f"SELECT count(*) FROM attempts WHERE state = 'open' AND content IS {content}"  # noqa: S608 - ours
-            return int(db.execute(sql).fetchone()[0])
+        def there() -> bool:
+            found.extend(one for one in self._processes() if is_a(victim, one))
+            return bool(found)
+
+        self.wait(there)
+        return found[0]
 
 
 async def measure() -> tuple[list[Row], list[Figure]]:
@@ -182,7 +191,7 @@ def play(drill: Drill, victims: Sequence[str], seed: int = 0) -> int:
     order = rng.sample(victims, len(victims))
     try:
         drill.start(ENDLESS)
-        drill.wait_for(1)
+        drill.wait(lambda: drill.step() > 0)
         for victim in order:
             time.sleep(rng.uniform(*QUIET_S))
             drill.kill(victim)
@@ -247,8 +256,6 @@ def _twice(run: TrainRun, counts: Counts) -> int:
 @contextmanager
 def reading(path: Path) -> Iterator[Connection]:
     """A buffer that another process writes."""
-    if not path.exists():
-        raise FileNotFoundError(path)
     with closing(connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as db:
         yield db
 

@@ -22,6 +22,8 @@ LOCAL = "local"
 """The address of a Ray that is started here and ends with its place."""
 _CONCURRENT = 100_000
 """Calls that a part may have at once: its own rules bound them, and nothing waits unseen in a queue of Ray's."""
+_TRIES = 3
+"""At starting Ray here: it gives its node 30 s, too few on a busy machine."""
 _ROOT = str(Path(__file__).parents[1])
 _STARTED_HERE = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -133,13 +135,19 @@ def _connect(address: str) -> None:
     here = address == LOCAL
     if here:
         os.environ.update({name: value for name, value in _STARTED_HERE.items() if name not in os.environ})
-    try:
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False if here else None)
-    except Exception as error:  # what Ray raises is anything, down to `Exception` itself
-        why = " ".join(str(error).split())[:300]
-        raise PlaceError(
-            f"ray={address}: cannot be used ({why}); start a cluster, correct it, or use {LOCAL}"
-        ) from error
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    if here:
+        options["include_dashboard"] = False
+    for left in reversed(range(_TRIES if here else 1)):
+        try:
+            ray.init(address, **options)
+            return
+        except Exception as error:  # what Ray raises is anything, down to `Exception` itself
+            ray.shutdown()
+            if not left:
+                why = " ".join(str(error).split())[:300]
+                way_out = "free the machine" if here else f"start a cluster, correct it, or use {LOCAL}"
+                raise PlaceError(f"ray={address}: cannot be used ({why}); {way_out}") from error
 
 
 def _path() -> str:
