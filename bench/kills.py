@@ -267,5 +267,5 @@ def is_a(victim: str, process: psutil.Process) -> bool:
     except psutil.Error:
         return False
     if victim == "server":
-        return command[1:3] == ["-m", "vllm.entrypoints.openai.api_server"]
+        return list(command[1:3]) == ["-m", "vllm.entrypoints.openai.api_server"]
     return bool(command) and command[0].startswith(ACTORS[victim])

@@ -170,7 +170,7 @@ class Buffer:
             if db.executemany(sql, [(*move, step) for move in moved]).rowcount != len(moved):
                 raise BufferError(f"step {step}: settles attempts that are not of its batch; nothing was written")
             db.execute(
-                "UPDATE steps SET seconds = coalesce(seconds, ?), metrics = ? WHERE step = ?",
+                "UPDATE steps SET seconds = coalesce(seconds, ?), metrics = coalesce(metrics, ?) WHERE step = ?",
                 (seconds, json.dumps(metrics), step),
             )
 

@@ -62,7 +62,8 @@ class Checkpoints:
     async def save(self, step: int, trainer: Trainer, buffer: Buffer) -> None:
         """Keep what the trainer and the buffer have come to, archive what was trained, and remove older ones."""
         making = self._folder / f".making-{step:06d}"
-        shutil.rmtree(making, ignore_errors=True)
+        for abandoned in self._folder.glob(".making-*"):  # by a process that was killed
+            shutil.rmtree(abandoned)
         await trainer.save(str(making))
         await buffer.copy(making / BUFFER)
         metrics = await buffer.metrics()

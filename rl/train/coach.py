@@ -155,7 +155,10 @@ def _setup(run: TrainRun, settings: Settings) -> WorkerSetup:
 def _ranks(run: TrainRun, weights: Path) -> list[Recipe]:
     """The ranks of one life of the trainer; they meet in a file that no life before has used."""
     config, world = run.config, run.config.optimiser.ranks
-    meet = f"file://{run.path}/.meeting-{uuid4().hex}" if world > 1 else None
+    meetings = run.path / "meetings"
+    shutil.rmtree(meetings, ignore_errors=True)
+    meetings.mkdir()
+    meet = f"file://{meetings}/{uuid4().hex}" if world > 1 else None
     return [
         Recipe(
             TorchTrainer,
