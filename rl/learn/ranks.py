@@ -13,6 +13,7 @@ from typing import TypeVar
 from infra.place import PartDied
 from rl.learn.records import Batch, Row, Weights
 from rl.train.parts import Trainer
+from schemas.errors import TouchstoneError
 
 _T = TypeVar("_T")
 NEWS_S = 10.0
@@ -59,7 +60,9 @@ class Team:
         calls = [asyncio.ensure_future(call(part)) for part in self._parts]
         try:
             return (await asyncio.gather(*calls))[0]
-        except Exception:
+        except TouchstoneError:
+            raise
+        except Exception:  # of torch, which lost touch with a rank
             done, _ = await asyncio.wait(calls, timeout=NEWS_S)
             for each in done:
                 if isinstance(death := each.exception(), PartDied):

@@ -12,7 +12,7 @@ STRATA = {"a": "s/1", "b": "s/2"}
 
 
 def ended(task_id, verdict, stop="answered", *, turns=1, tokens=0, version="0"):
-    return Ended(task_id=task_id, verdict=verdict, stop=stop, turns=turns, tokens=tokens, version=version)
+    return Ended(task_id=task_id, verdict=verdict, stop=stop, turns=turns, tokens=tokens, version=version, spent=0.0)
 
 
 def test_every_attempt_is_counted_in_one_row():

@@ -24,7 +24,7 @@ from infra.weights import WEIGHTS_FILE, digest
 from rl.learn.records import Weights
 from rl.train.engine import VllmEngine
 
-pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 PROMPT = [256, *range(65, 65 + 70)]  # two whole blocks of the prefix cache and a little more
 Publish = Callable[[], Weights]
