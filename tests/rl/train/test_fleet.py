@@ -183,6 +183,7 @@ async def run_with(place: Place, notes: Notes, victim: str, did: str, times: int
     return buffer
 
 
+@pytest.mark.slow
 async def test_attempts_of_a_worker_that_was_killed_are_played_by_the_next(place: Place, notes: Notes) -> None:
     buffer = await run_with(place, notes, "worker", "play", 9)
     buffer.close()
@@ -192,6 +193,7 @@ async def test_attempts_of_a_worker_that_was_killed_are_played_by_the_next(place
     assert len(dict.fromkeys(pid for pid, _, _ in notes.of("engine"))) == 1
 
 
+@pytest.mark.slow
 async def test_an_engine_after_one_that_was_killed_has_the_weights_of_the_last_swap_before_its_first_turn(
     place: Place, notes: Notes
 ) -> None:
@@ -205,6 +207,7 @@ async def test_an_engine_after_one_that_was_killed_has_the_weights_of_the_last_s
     assert after[0][1] >= before[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begun", "loaded"), [(2, 0), (4, 2)])
 async def test_a_trainer_after_one_that_was_killed_takes_the_steps_since_the_checkpoint_from_the_same_batches(
     place: Place, notes: Notes, begun: int, loaded: int

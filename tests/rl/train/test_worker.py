@@ -170,6 +170,7 @@ def ray_place() -> Iterator[Place]:
     place.close()
 
 
+@pytest.mark.slow
 async def test_a_worker_with_engines_elsewhere_plays_what_one_here_plays(setup: WorkerSetup, ray_place: Place) -> None:
     graded = []
     for place in (Here(), ray_place):

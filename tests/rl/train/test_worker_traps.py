@@ -80,6 +80,7 @@ async def play_all(folder: Path, tool: str, episodes: int, seconds: float) -> li
     return [it.graded for it in played if it.graded is not None]
 
 
+@pytest.mark.slow
 async def test_a_call_that_never_returns_and_one_that_trickles_end_their_own_episodes_only(tmp_path: Path) -> None:
     """Budget 15 s and no more than as much again of grace, on a machine that may be busy."""
     started = time.monotonic()
