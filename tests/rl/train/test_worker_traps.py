@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from bench.crowd import lags
 from infra.client import Completion
 from rl.learn.records import Graded
