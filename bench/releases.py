@@ -11,9 +11,9 @@ from schemas.config import CurateConfig
 CONFIG = CurateConfig.model_validate(
     {
         "family": "hard_search",
-        "candidates": 2400,
+        "candidates": 4800,
         "seed": 21,
-        "test_share": 0.4,
+        "test_share": 0.25,
         "hard_search": {"types": ["country", "US state", "element"], "min_clues": 3, "max_clues": 3},
         "triviality": {"p0": 0.05, "p1": 0.6, "alpha": 0.2, "beta": 0.2, "limit": 4},
     }
