@@ -46,7 +46,7 @@ class SimulatedParts:
         ]
         right = drawn.random() < 0.5
         while len(turns) < len(lengths):
-            turns.append(_turn(turns, self._version))
+            turns.append(turn(self._version, len(turns)))
             await asyncio.sleep(lengths[len(turns) - 1])
             over = len(turns) == len(lengths)
             if not over and (cuts != self._cuts or loop.time() - began > pace.stint):
@@ -122,9 +122,10 @@ def tasks(count: int) -> list[Task]:
     ]
 
 
-def _turn(before: list[Turn], version: int) -> Turn:
+def turn(version: int, before: int = 0) -> Turn:
+    """A turn of one token, after `before` others like it."""
     return Turn(
-        prompt_tokens=1 + 2 * len(before),
+        prompt_tokens=1 + 2 * before,
         shown_ids=(1,),
         output_ids=(2,),
         logprobs=(-1.0,),

@@ -1,12 +1,11 @@
 """Our trainer against TRL's, our rollouts against those of verifiers: same tokens, same server, same tools, in turns.
 
-`python -m bench.speed`. Both sides take a measurement one after the other, `ROUNDS` times after one that warms them up, so
+Both sides take a measurement one after the other, `ROUNDS` times after one that warms them up, so
 that whatever else the machine does falls on both. Ratios are of medians of wall time; CPU time stands beside it.
 """
 
 import asyncio
 import json
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from bench import rows
 from bench.crowd import task
-from bench.figures import Figure, Row, report
+from bench.figures import Figure, Row
 from bench.peers import Peer, peer, started
 from infra.client import ModelClient
 from infra.endpoint import Endpoint
@@ -111,15 +110,3 @@ def table(what: str, sides: tuple[str, str], amount: int, took: list[tuple[Took,
         per_second = round(amount / medians[-1], 1)
         found.append((what, side, amount, round(min(wall), 2), round(medians[-1], 2), round(cpu, 2), per_second))
     return found, medians[1] / medians[0]
-
-
-async def main() -> int:
-    found, figures = await measure()
-    for row in (TITLE, *found):
-        print(*row, sep="\t")
-    report("speed", figures)
-    return 0 if all(figure.met for figure in figures) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))

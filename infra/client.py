@@ -37,8 +37,8 @@ _TRIES = 9
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 8.0
 _POOL = 8
-"""Connections of a pool, about. Every request looks through all of its pool's: with 128 in one, four fifths of a busy client's
-time went there."""
+"""Connections of a pool, about. Every request looks through all of its pool's, several times: with 128 in one, three fifths of
+the time of a busy event loop went there."""
 _MAX_REPLY_BYTES = 32 << 20
 _MOST_TOKENS = 1 << 31
 """A count above this is no count, and would fit no column."""

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
 from infra.store import explained
 from schemas.errors import TouchstoneError
 
@@ -50,3 +53,10 @@ def write_whole(path: Path, data: Any) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """`write_whole` of a table as Parquet."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    write_whole(path, sink.getvalue())

@@ -6,11 +6,8 @@ Attempts at one task are not independent: the task is the unit, and its attempts
 import math
 from collections.abc import Mapping, Sequence
 
-from pipeline.sequential import pass_at_k, wilson
+from pipeline.sequential import Z95, pass_at_k, wilson
 from schemas.evaluation import Counts, Estimate
-
-Z = 1.959963984540054
-"""Of a 95 % interval."""
 
 
 def mean(values: Sequence[float], attempts: int) -> Estimate | None:
@@ -58,5 +55,5 @@ def difference(before: Mapping[str, Counts], after: Mapping[str, Counts]) -> Est
         return None
     gains = [after[id].right / after[id].decided - before[id].right / before[id].decided for id in both]
     value = sum(gains) / len(gains)
-    half = Z * math.sqrt(sum((gain - value) ** 2 for gain in gains) / (len(gains) - 1) / len(gains))
+    half = Z95 * math.sqrt(sum((gain - value) ** 2 for gain in gains) / (len(gains) - 1) / len(gains))
     return Estimate(value=value, low=value - half, high=value + half, tasks=len(both))

@@ -7,13 +7,13 @@ process at a time works in it; a killed run goes on from the files it left, and 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from pydantic import ValidationError
 
-from infra.files import write_whole
+from infra.files import write_table, write_whole
 from infra.store import explained
 from schemas.arrow import SCHEMA_VERSION, Table
 from schemas.base import Record, canonical_json, content_hash
@@ -82,9 +82,7 @@ class Run:
         return True
 
     def write(self, name: str, batch: int, table: pa.Table) -> None:
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
-        self._write(self._file(name, batch).relative_to(self.path), sink.getvalue())
+        write_table(self._file(name, batch), table)
 
     def table(self, name: str, batch: int) -> pa.Table:
         with explained(str(self._file(name, batch))):
@@ -111,5 +109,5 @@ class Run:
     def _file(self, name: str, batch: int) -> Path:
         return self.path / f"{name}-{batch:05d}.parquet"
 
-    def _write(self, name: str | Path, data: Any) -> None:
+    def _write(self, name: str, data: bytes) -> None:
         write_whole(self.path / name, data)

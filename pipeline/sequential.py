@@ -15,6 +15,9 @@ import mpmath  # type: ignore[import-untyped]
 
 from schemas.config import KeepBand, SequentialTest
 
+Z95 = 1.959963984540054
+"""Standard deviations of a normal 95 % interval."""
+
 
 class Rule(Hashable, Protocol):
     """A verdict on `s` right of `n` graded samples; `None` while open. Every path of samples ends in a verdict."""
@@ -128,7 +131,7 @@ def pass_all_k(n: int, c: int, k: int) -> float:
     return math.comb(c, k) / math.comb(n, k)
 
 
-def wilson(n: float, s: float, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(n: float, s: float, z: float = Z95) -> tuple[float, float]:
     """Wilson's score interval of a rate; 95 % by default, 0..1 without samples. An effective `n` need not be whole."""
     if n == 0:
         return 0.0, 1.0

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
 from infra.client import ModelClient
 from infra.endpoint import Endpoint
+from infra.files import write_table, write_whole
 from infra.models import resolve
 from infra.settings import Settings
 from pipeline.benchmarks.files import read
@@ -127,7 +126,6 @@ async def evaluate_policy(
 def write(evaluation: Evaluation, attempts: list[Graded], folder: Path) -> Path:
     """`evaluation.json` and `attempts.parquet` (greedy ones first), in a folder under `folder` that is named by the content."""
     target = folder / content_hash(evaluation)
-    target.mkdir(parents=True, exist_ok=True)
-    pq.write_table(ATTEMPTS.pack(one.trajectory for one in attempts), target / "attempts.parquet")
-    (target / "evaluation.json").write_text(evaluation.model_dump_json(indent=1))
+    write_table(target / "attempts.parquet", ATTEMPTS.pack(one.trajectory for one in attempts))
+    write_whole(target / "evaluation.json", evaluation.model_dump_json(indent=1).encode())
     return target

@@ -73,7 +73,7 @@ class OnPolicy(Options):
 
     @model_validator(mode="after")
     def _only_of_its_level(self) -> "OnPolicy":
-        if "staleness" in self.model_fields_set and self.staleness != 4 and self.level != "bounded":
+        if self.staleness != type(self).model_fields["staleness"].default and self.level != "bounded":
             raise ValueError(f"staleness={self.staleness}: the level {self.level} does not read it; use level=bounded")
         if self.mask_older and self.level != "turn":
             raise ValueError(f"mask_older=true: the level {self.level} does not read it; use level=turn")

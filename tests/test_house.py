@@ -72,10 +72,10 @@ def test_every_package_says_what_it_is() -> None:
 
 def test_every_option_is_read() -> None:
     """A field of the config tree that no code outside its own class mentions is dead."""
-    from schemas import config, episode, evaluation
+    from schemas import config, episode, evaluation, training
     from schemas.base import Record
 
-    for module in (config, episode, evaluation):
+    for module in (config, episode, evaluation, training):
         own = Path(module.__file__ or "")
         elsewhere = "\n".join(path.read_text() for path in SOURCES if path != own)
         for model in vars(module).values():

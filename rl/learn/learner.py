@@ -132,10 +132,8 @@ class Learner:
         tensors = self._tensors(self._compute, self._device if self._setup.offers else "cpu")
         place = sha256 = ""
         if self._setup.rank == 0:
-            sha256, place = (
-                digest(tensors),
-                self._offered(tensors) if self._setup.offers else self._written(tensors, version),
-            )
+            sha256 = digest(tensors)
+            place = self._offered(tensors) if self._setup.offers else self._written(tensors, version)
         self.version = version
         return Weights(self._as_rank_0(place), version, self._as_rank_0(sha256))
 

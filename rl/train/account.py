@@ -45,12 +45,6 @@ class Account:
     def steps(self) -> int:
         return max((each.step for each in self.metrics), default=0)
 
-    @property
-    def missing(self) -> int:
-        """Attempts that nothing is known of; 0, or something was lost."""
-        counts = self.counts
-        return counts.admitted - counts.trained - sum(counts.dropped.values()) - counts.suspended
-
 
 async def account(run: TrainRun) -> Account:
     """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone."""

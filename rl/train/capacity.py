@@ -1,24 +1,33 @@
 """The rules by which a run admits tasks, plays and trains: pure functions of counts, the same for every mode.
 
-sync      begins one batch, plays it to its end, trains on it
-partial   begins up to `ahead` batches more, so that every slot is busy; as soon as one batch is complete it is trained,
-          while the rest waits where it stands
-async     as partial, and goes on playing while it trains
+`sync` begins one batch, plays it to its end and trains on it. `partial` begins up to `ahead` batches more, so that every slot is
+busy; as soon as one batch is complete it is trained, and what is played stops at its next turn: tools that run may end
+meanwhile, but nothing is sampled. `async` does the same and goes on sampling while it trains.
 """
 
 import random
 from functools import lru_cache
 
-from schemas.training import Mode
+from schemas.training import Mode, TrainConfig
 
 
-def may_begin(mode: Mode, *, version: int, begun: int, groups: int, ahead: int) -> int:
+def is_over(config: TrainConfig, *, version: int, seconds: float) -> bool:
+    """Whether a run of so many steps and seconds has come to a limit of its config."""
+    if config.steps is not None and version >= config.steps:
+        return True
+    return config.minutes is not None and seconds >= 60 * config.minutes
+
+
+def may_begin(config: TrainConfig, *, version: int, begun: int, tasks: int) -> int:
     """Groups that may be begun now: `begun <= (version + 1 + ahead) * groups`, with `version` the steps that were taken.
 
     The capacity law of AReaL (arXiv 2505.24298, section 5.1): what is begun at most `ahead` batches early is at most about
-    `ahead` versions old when its turn comes.
+    `ahead` versions old when its turn comes. Never more than `epochs` of all `tasks`.
     """
-    limit = (version + 1 + (0 if mode == "sync" else ahead)) * groups
+    ahead = 0 if config.rollout.mode == "sync" else config.rollout.ahead
+    limit = (version + 1 + ahead) * config.groups
+    if config.epochs is not None:
+        limit = min(limit, config.epochs * tasks)
     return max(0, limit - begun)
 
 
@@ -27,9 +36,14 @@ def may_play(mode: Mode, *, training: bool, batch_ready: bool) -> bool:
     return mode == "async" or not (training or batch_ready)
 
 
-def may_train(mode: Mode, *, batch_ready: bool, in_flight: int) -> bool:
-    """Whether the next step begins. Only `sync` waits for what is played; it plays nothing beyond the batch."""
-    return batch_ready and (mode != "sync" or not in_flight)
+def may_train(mode: Mode, *, ready: int, groups: int, in_flight: int, queued: int) -> bool:
+    """Whether the next step begins, with `ready` groups complete: on a whole batch, or on what is left at the end.
+
+    Only `sync` waits for what is played; it plays nothing beyond the batch.
+    """
+    if not in_flight and not queued:
+        return ready > 0
+    return ready >= groups and (mode != "sync" or not in_flight)
 
 
 def must_cut(mode: Mode) -> bool:

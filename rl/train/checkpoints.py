@@ -6,9 +6,7 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-from infra.files import write_whole
+from infra.files import write_table, write_whole
 from rl.learn.records import Graded
 from rl.train.buffer import Buffer
 from rl.train.parts import Trainer
@@ -80,9 +78,7 @@ class Checkpoints:
         await buffer.archive(step, lambda attempts: self._write(step, attempts))
 
     def _write(self, step: int, attempts: Iterable[Graded]) -> None:
-        partial = self._ledger / f".partial-{step:06d}"
-        pq.write_table(ATTEMPTS.pack(graded.trajectory for graded in attempts), partial, compression="zstd")
-        partial.rename(self._ledger / f"step-{step:06d}.parquet")
+        write_table(self._ledger / f"step-{step:06d}.parquet", ATTEMPTS.pack(graded.trajectory for graded in attempts))
 
     def _remove_old(self) -> None:
         keep = {*self.steps[-self._options.keep :], self.best}

@@ -144,7 +144,7 @@ def _setup(run: TrainRun, settings: Settings) -> WorkerSetup:
         policy=run.policy,
         limits=run.config.limits,
         tools=run.config.tools,
-        world=run.world,
+        world=run.origin.world,
         cache=settings.cache,
         solver=f"{run.origin.policy}@{run.id}",
         stint_seconds=rollout.stint_seconds,

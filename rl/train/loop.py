@@ -57,7 +57,7 @@ class Loop:
         ticking = asyncio.create_task(self._tick())
         try:
             await self._recover()
-            while not self._enough():
+            while not capacity.is_over(self._config, version=self._stepper.version, seconds=self._stepper.seconds):
                 await self._fill()
                 await self._start_step()
                 if not self._plays and self._step is None:
@@ -75,12 +75,6 @@ class Loop:
         self._queue.extend(await self._buffer.open())
         self._open.update(waiting.group for waiting in self._queue)
         self._ready.extend(await self._buffer.ready())
-
-    def _enough(self) -> bool:
-        config = self._config
-        if config.steps is not None and self._stepper.version >= config.steps:
-            return True
-        return config.minutes is not None and self._stepper.seconds >= 60 * config.minutes
 
     async def _next_event(self) -> None:
         """Wait for a play or the step to end, and take in what it led to."""
@@ -109,11 +103,7 @@ class Loop:
     async def _admit(self) -> bool:
         """Begin a group, if the rules let one begin."""
         config, rollout = self._config, self._config.rollout
-        if config.epochs is not None and self._begun >= config.epochs * len(self._ids):
-            return False
-        if not capacity.may_begin(
-            rollout.mode, version=self._stepper.version, begun=self._begun, groups=config.groups, ahead=rollout.ahead
-        ):
+        if not capacity.may_begin(config, version=self._stepper.version, begun=self._begun, tasks=len(self._ids)):
             return False
         epoch, place = capacity.place_of(self._begun, len(self._ids), config.seed)
         seeds = [capacity.attempt_seed(config.seed, self._begun, member) for member in range(rollout.group)]
@@ -158,10 +148,11 @@ class Loop:
     async def _start_step(self) -> None:
         if self._step is not None:
             return
-        mode, playing = self._config.rollout.mode, len(self._plays)
-        nothing_else = bool(self._ready) and not playing and not self._queue
-        if nothing_else or capacity.may_train(mode, batch_ready=self._batch_ready, in_flight=playing):
-            groups = [self._ready.popleft() for _ in range(min(len(self._ready), self._config.groups))]
+        mode, size = self._config.rollout.mode, self._config.groups
+        if capacity.may_train(
+            mode, ready=len(self._ready), groups=size, in_flight=len(self._plays), queued=len(self._queue)
+        ):
+            groups = [self._ready.popleft() for _ in range(min(len(self._ready), size))]
             self._step = asyncio.create_task(self._stepper.take(groups, self._gauges()))
             if capacity.must_cut(mode):
                 await self._parts.cut()
@@ -176,9 +167,7 @@ class Loop:
         """Save what is played at its next turn, and let the step that runs end."""
         if self._plays:
             await self._parts.cut()
-        ending: list[asyncio.Task[Played] | asyncio.Task[None]] = [*self._plays, *([self._step] if self._step else [])]
-        if ending:
-            await asyncio.wait(self._plays or ending, timeout=LAST_TURN_S)
+            await asyncio.wait(self._plays, timeout=LAST_TURN_S)
         for play in list(self._plays):
             if play.done() and not play.cancelled() and play.exception() is None:
                 await self._take_in(play)

@@ -74,14 +74,6 @@ METRICS_OF = {
 """By the part of a metric's name before the `/`."""
 
 
-def describe() -> str:
-    """Every figure and every population as Markdown: of the README, and of whoever reads the file."""
-    rows = [("metric", "meaning", "unit"), ("---", "---", "---")]
-    rows += [(f"`{name}`", found.meaning, found.unit) for name, found in METRICS_OF.items()]
-    rows += [(f"`…/{name}`", f"of {meaning}", "") for name, meaning in POPULATIONS.items()]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
-
-
 def undescribed(names: Iterable[str]) -> list[str]:
     """Those of `<what>/<population>` that nobody described, in order."""
     return [name for name in names if not _is_described(*name.partition("/")[::2])]

@@ -8,19 +8,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from infra.files import write_whole
+from infra.files import write_table, write_whole
 from rl.evaluate import compare
 from rl.learn.records import Verdict
 from rl.train.account import Account, account
 from rl.train.metrics import METRICS_OF, POPULATIONS
 from rl.train.run import TrainRun
 from schemas.answer import canonical_answer
-from schemas.arrow import FAILURES, METRICS, Table
+from schemas.arrow import FAILURES, METRICS
 from schemas.evaluation import Estimate, Evaluation
 from schemas.measured import Failure
 
@@ -60,15 +58,9 @@ async def write(run: TrainRun) -> Account:
 
 
 def _write(folder: Path, told: Account) -> None:
-    write_whole(folder / "metrics.parquet", _parquet(METRICS, told.metrics))
-    write_whole(folder / "failures.parquet", _parquet(FAILURES, told.failures))
+    write_table(folder / "metrics.parquet", METRICS.pack(told.metrics))
+    write_table(folder / "failures.parquet", FAILURES.pack(told.failures))
     write_whole(folder / FILE, page(told).encode())
-
-
-def _parquet(table: Table[Any], records: Iterable[Any]) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    pq.write_table(table.pack(records), sink, compression="zstd")
-    return sink.getvalue()
 
 
 def page(account: Account) -> str:
@@ -224,8 +216,8 @@ def fates(account: Account) -> list[tuple[str, int]]:
 
 def closes(account: Account) -> str:
     """Whether those counts add up."""
-    if account.missing:
-        return f"These do not add up: {account.missing:+,} attempts are unaccounted for."
+    if missing := account.counts.missing:
+        return f"These do not add up: {missing:+,} attempts are unaccounted for."
     return "Admitted = trained + dropped + suspended: the run still holds those, to be played on or trained."
 
 

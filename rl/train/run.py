@@ -1,11 +1,8 @@
 """The folder of a training run: everything that it needs to go on, and everything it has come to.
 
-run.json                 the config, and what it was resolved to
-buffer.sqlite            every attempt and batch (`buffer`)
-checkpoints/             the last and the best, each a model folder (`checkpoints`)
-trajectories/            what was trained, turn by turn
-evaluation-before.json   held-out tasks, and evaluation-after.json
-metrics.parquet, failures.parquet, report.html
+`run.json` holds the config and what it was resolved to, `buffer.sqlite` every attempt and batch, `checkpoints/` the last and the
+best (each a model folder), `trajectories/` what was trained turn by turn, `evaluations/` held-out tasks by step; `report` adds
+`metrics.parquet`, `failures.parquet` and `report.html`.
 """
 
 import json
@@ -51,6 +48,8 @@ class TrainOrigin(Record):
     revision: str
     folder: str
     """Where it lies on this machine."""
+    world: str | None
+    """The name of the world that the tasks are about, absent where they are about none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +74,13 @@ class TrainRun:
 
     @property
     def release(self) -> releases.Release:
+        """Read and compared whole, every time."""
         release = releases.load(self.origin.release)
         if release.manifest.content != self.origin.content:
             raise TrainRunError(
                 f"{self.origin.release}: is another release than the run {self.id} began with; begin anew"
             )
         return release
-
-    @property
-    def world(self) -> str | None:
-        """The name of the world that the tasks are about, `None` where they are about none."""
-        if self.config.family not in ABOUT_A_WORLD:
-            return None
-        return CurateConfig.model_validate(self.release.manifest.configs[self.config.family]).world
 
     def evaluation_file(self, step: int) -> Path:
         """Of the policy after so many steps; 0 is where learning began."""
@@ -112,6 +105,7 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
                 f"{family}/{name}" for family in release.manifest.funnel for name in release.splits(family)
             )
             raise TrainRunError(f"{release.version}: has no rows of {config.family}/{split}; it has {known}")
+    curated = CurateConfig.model_validate(release.manifest.configs[config.family])
     model = resolve(config.policy, settings.cache)
     Policy.load(model.path, config.limits)
     origin = TrainOrigin(
@@ -121,6 +115,7 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
         policy=model.name,
         revision=model.revision,
         folder=str(model.path),
+        world=curated.world if config.family in ABOUT_A_WORLD else None,
     )
     limits = {"steps", "minutes", "epochs", "release"}
     key = content_hash(

@@ -1,34 +1,8 @@
-"""Tasks and attempts, made by hand."""
+"""Attempts, made by hand."""
 
+from bench.simulated import turn
 from rl.learn.records import Graded, Verdict
-from schemas.answer import EntityAnswer
-from schemas.query import Problem
-from schemas.task import Lineage, Task
-from schemas.trajectory import StopReason, Trajectory, Turn
-
-
-def task(number: int) -> Task:
-    return Task.create(
-        family="hard_search",
-        stratum=f"test/{number % 2}",
-        question=f"What is number {number}?",
-        answer=EntityAnswer(entity="yes", name="yes"),
-        tools=(),
-        constraints=Problem(template="test", parameters={"number": number}),
-        lineage=Lineage(generator="test", version="1", seed=0, index=number, knobs={}),
-    )
-
-
-def turn(version: int = 0, before: int = 0) -> Turn:
-    return Turn(
-        prompt_tokens=1 + 2 * before,
-        shown_ids=(1,),
-        output_ids=(2,),
-        logprobs=(-1.0,),
-        text="",
-        version=str(version),
-        call_id="",
-    )
+from schemas.trajectory import StopReason, Trajectory
 
 
 def graded(

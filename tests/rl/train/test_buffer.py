@@ -8,12 +8,13 @@ import textwrap
 
 import pytest
 
+from bench.simulated import tasks, turn
 from infra.settings import ROOT
 from rl.learn.records import Batch
 from rl.train.buffer import Buffer, BufferError, Counts
 from rl.train.parts import Order
 from schemas.trajectory import StopReason
-from tests.rl.train.attempts import graded, task, turn
+from tests.rl.train.attempts import graded
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ async def test_an_attempt_ends_once(buffer):
     with pytest.raises(BufferError, match="over already"):
         await buffer.finish(graded("0-a/0", False), 0.0)
     with pytest.raises(BufferError, match="over already"):
-        await buffer.save(Order(uid="0-a/0", task=task(0), seed=1))
+        await buffer.save(Order(uid="0-a/0", task=tasks(1)[0], seed=1))
 
 
 async def test_a_step_settles_its_own_attempts_only(buffer):
@@ -97,7 +98,7 @@ async def test_a_step_taken_again_says_the_same_and_keeps_its_time(buffer):
 async def test_what_was_put_aside_comes_back_first_and_as_it_was(buffer):
     first = await buffer.admit(0, 0, "a", [1, 2])
     await buffer.admit(1, 0, "b", [3, 4])
-    order = Order(uid="0-b/1", task=task(0), seed=4, turns=(turn(),), spent=7.5)
+    order = Order(uid="0-b/1", task=tasks(1)[0], seed=4, turns=(turn(0),), spent=7.5)
     await buffer.save(order)
     waiting = await buffer.open()
     assert [one.uid for one in waiting] == ["0-b/1", *(one.uid for one in first), "0-b/0"]

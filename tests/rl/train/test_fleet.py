@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bench.simulated import tasks
 from infra.place import Here, PartDied, Place, RayPlace
 from rl.learn.ranks import Team
 from rl.learn.records import Batch, Weights
@@ -20,7 +21,7 @@ from rl.train.loop import Loop
 from rl.train.parts import Order, Played
 from rl.train.stepper import Stepper, TrainingError
 from schemas.training import TrainConfig
-from tests.rl.train.attempts import graded, task
+from tests.rl.train.attempts import graded
 
 CONFIG = TrainConfig.model_validate(
     {
@@ -172,7 +173,7 @@ async def run_with(place: Place, notes: Notes, victim: str, did: str, times: int
     )
     async with fleet as parts:
         stepper = Stepper(CONFIG, buffer=buffer, parts=parts, checkpoints=checkpoints)
-        loop = Loop(CONFIG, [task(n) for n in range(40)], buffer=buffer, parts=parts, stepper=stepper)
+        loop = Loop(CONFIG, tasks(40), buffer=buffer, parts=parts, stepper=stepper)
         running = asyncio.ensure_future(loop.run())
         os.kill(await notes.until(victim, did, times), signal.SIGKILL)
         await running

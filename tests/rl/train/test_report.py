@@ -66,7 +66,7 @@ def test_a_run_that_has_just_begun_has_a_page(steps: int) -> None:
 
 def test_counts_that_close_are_said_to_and_others_are_not() -> None:
     closed = at_its_end()
-    assert closed.missing == 0  # 63 = 55 + (4 + 1) + 3
+    assert closed.counts.missing == 0  # 63 = 55 + (4 + 1) + 3
     lost = replace(closed, counts=Counts(admitted=64, trained=55, dropped={"no_signal": 4, "stale": 1}, suspended=3))
     for show in (page, markdown):
         assert "Admitted = trained + dropped + suspended" in show(closed)
