@@ -7,6 +7,7 @@ takes from it again. Tensors that lie on a GPU go by NCCL, others by gloo; the c
 
 import contextlib
 import json
+import socket
 import threading
 from collections.abc import Mapping
 from datetime import timedelta
@@ -28,8 +29,12 @@ class Offer:
     def __init__(self, tensors: Mapping[str, torch.Tensor], host: str) -> None:
         """`host` is an address of this machine that takers reach."""
         self._tensors = {name: tensor.detach().clone().contiguous() for name, tensor in tensors.items()}
-        self._store = TCPStore(host, 0, is_master=True, wait_for_workers=False, timeout=_TIMEOUT)
-        self.address = f"{_SCHEME}{host}:{self._store.port}"
+        bound = socket.create_server((host, 0))  # torch itself would listen at every address of the machine
+        port = bound.getsockname()[1]
+        self.address = f"{_SCHEME}{host}:{port}"
+        self._store = TCPStore(
+            host, port, is_master=True, wait_for_workers=False, timeout=_TIMEOUT, master_listen_fd=bound.detach()
+        )
         self._store.set("tensors", json.dumps([_described(name, tensor) for name, tensor in self._tensors.items()]))
         self._over = threading.Event()
         threading.Thread(target=self._give, daemon=True).start()

@@ -85,13 +85,13 @@ async def test_a_step_settles_its_own_attempts_only(buffer):
     assert (await buffer.counts()).trained == 0
 
 
-async def test_a_step_taken_again_says_the_same_and_keeps_its_time(buffer):
+async def test_a_step_taken_again_keeps_what_it_said_first(buffer):
     await buffer.admit(0, 0, "a", [1])
     await buffer.finish(graded("0-a/0", True), 0.0)
     await buffer.take(1, ["0-a"])
-    for seconds in (5.0, 1.0):
-        await buffer.settle(1, settled(["0-a/0"], {}), {"loss/trained": 1.0}, seconds)
-    assert await buffer.seconds() == 5.0
+    for seconds, gauges in ((5.0, {"in_flight/attempts": 7.0}), (1.0, {})):
+        await buffer.settle(1, settled(["0-a/0"], {}), {"loss/trained": 1.0, **gauges}, seconds)
+    assert await buffer.metrics() == [(1, 5.0, {"loss/trained": 1.0, "in_flight/attempts": 7.0})]
     assert (await buffer.counts()).trained == 1
 
 

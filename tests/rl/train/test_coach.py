@@ -122,6 +122,17 @@ async def test_a_run_that_was_ended_goes_on_from_its_batches(settings: Settings)
     assert len({uid for groups in taken.values() for group in groups for uid in group}) == 16
 
 
+async def test_a_run_whose_buffer_is_gone_goes_on_from_that_of_its_last_checkpoint(settings: Settings) -> None:
+    run = create(config(steps=2), settings)
+    await learnt(run, settings)
+    (run.path / "buffer.sqlite").unlink()
+    checkpoints, _ = await learnt(create(config(steps=3), settings), settings)
+    counts = await counts_of(run)
+    assert checkpoints.last == 3
+    # Without the copy only the third step's groups would be known.
+    assert counts.trained + sum(counts.dropped.values()) == 3 * 2 * 4
+
+
 async def test_two_processes_do_not_share_a_run(settings: Settings) -> None:
     run = create(config(), settings)
     with locked(run.path), pytest.raises(FolderInUse, match="works on this run"):
