@@ -28,6 +28,7 @@ from infra.endpoint import (
     UnusableReply,
     behind_proxy,
     error_message,
+    trusted,
 )
 from infra.journal import Journal, call_key
 from schemas.base import Record, content_hash
@@ -98,14 +99,13 @@ class ModelClient:
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(concurrency)
         self._busy_since = 0.0
-        trusted = httpx.create_ssl_context()
         self._pools = [
             httpx.AsyncClient(
                 headers=endpoint.headers,
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=_POOL, keepalive_expiry=4),
                 timeout=httpx.Timeout(None, connect=10),
                 trust_env=behind_proxy(endpoint.url),
-                verify=trusted,
+                verify=trusted(),
             )
             for _ in range(-(-concurrency // _POOL))
         ]

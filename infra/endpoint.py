@@ -1,9 +1,11 @@
 """A model server as its callers see it, everything that can be wrong with it, and `attach` to one that runs elsewhere."""
 
 import ipaddress
+import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -167,6 +169,12 @@ def _is_address(url: str) -> bool:
         return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # half a bracket, or a port that is no number
         return False
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """Whose certificates are believed; read once, which takes long enough to be felt by all that waits."""
+    return httpx.create_ssl_context()
 
 
 def behind_proxy(url: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from infra.endpoint import Endpoint, ModelError, ServerDown, ServerSlow, behind_proxy, error_message
+from infra.endpoint import Endpoint, ModelError, ServerDown, ServerSlow, behind_proxy, error_message, trusted
 
 Post = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -53,7 +53,10 @@ async def _told(post: Post, endpoint: Endpoint, method: str, source: str, sha256
 async def _posting(endpoint: Endpoint, timeout_s: float) -> AsyncIterator[Post]:
     root = endpoint.url.removesuffix("/v1")
     async with httpx.AsyncClient(
-        headers=endpoint.headers, timeout=httpx.Timeout(timeout_s, connect=10), trust_env=behind_proxy(root)
+        headers=endpoint.headers,
+        timeout=httpx.Timeout(timeout_s, connect=10),
+        trust_env=behind_proxy(root),
+        verify=trusted(),
     ) as http:
 
         async def post(path: str, body: dict[str, Any]) -> Any:
