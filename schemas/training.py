@@ -125,7 +125,7 @@ class OptimiserOptions(Options):
     ranks: int = Field(default=1, ge=1, le=1024)
     """Processes that share the model (FSDP2)."""
     threads: int | None = Field(default=None, ge=1)
-    """CPU only, of each rank; absent leaves one core to the engine."""
+    """CPU only, of each rank; absent shares all cores out among them."""
 
 
 class EvaluationOptions(Options):

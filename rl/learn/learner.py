@@ -284,8 +284,8 @@ class Learner:
 
 
 def threads(setup: TrainerSetup) -> int:
-    """CPU threads of a rank: one core is the engine's unless it is said how many are the trainer's."""
-    return setup.optimiser.threads or max(1, (len(os.sched_getaffinity(0)) - 1) // setup.world)
+    """CPU threads of a rank. By default ranks share all cores: an engine often waits, for tools or for the next batch."""
+    return setup.optimiser.threads or max(1, len(os.sched_getaffinity(0)) // setup.world)
 
 
 def _device(setup: TrainerSetup) -> torch.device:
