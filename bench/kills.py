@@ -172,7 +172,7 @@ class Drill:
 async def measure() -> tuple[list[Row], list[Figure]]:
     """A row for each kill, and the figures."""
     settings = Settings.from_env()
-    release = hard_search(settings)
+    release = await hard_search(settings)
     with TemporaryDirectory() as folder:
         (Path(folder) / "worlds").symlink_to(settings.cache / "worlds")
         drill = Drill(Path(folder), release, CONFIG, ray="local")

@@ -63,7 +63,7 @@ class Learned:
 async def measure() -> tuple[list[Row], list[Figure]]:
     """A row for each run, and the figures."""
     settings = Settings.from_env()
-    release = hard_search(settings)
+    release = await hard_search(settings)
     with TemporaryDirectory(dir=settings.cache) as folder:
         for shared in ("worlds", "models"):
             (Path(folder) / shared).symlink_to(settings.cache / shared)

@@ -32,7 +32,7 @@ TITLE = ("mode", "seconds", "a step", "speed-up", "ceiling", "training s", "lag 
 async def measure() -> tuple[list[Row], list[Figure]]:
     """A row for each mode, and the figures. The first step of each is left out: it waits for the server to start."""
     settings = Settings.from_env()
-    release = hard_search(settings)
+    release = await hard_search(settings)
     rows: list[Row] = []
     seconds, most = dict[Mode, float](), 0.0
     for mode in MODES:

@@ -1,5 +1,7 @@
 """The release that training is measured on: made once by this project's own curation, then found again."""
 
+import asyncio
+
 from flows.cli.console import progress_bars
 from flows.cli.local import run_here
 from infra.settings import Settings
@@ -21,8 +23,12 @@ CONFIG = CurateConfig.model_validate(
 """Tasks over names that the starter knows; what it solves sometimes is kept, 1 to 7 of 8."""
 
 
-def hard_search(settings: Settings) -> str:
-    """Its URL. The first time it takes some twenty minutes; a run that was stopped goes on."""
+async def hard_search(settings: Settings) -> str:
+    """Its URL. The first time it takes some forty minutes; a run that was stopped goes on."""
+    return await asyncio.to_thread(_made, settings)
+
+
+def _made(settings: Settings) -> str:
     store = Store(settings.store)
     with Engines(settings, CONFIG.concurrency) as engines, progress_bars() as report:
         run = run_here(
