@@ -48,7 +48,7 @@ QUIET_S = (0.0, 6.0)
 PATIENCE_S = 600.0
 POLL_S = 0.1
 ACTORS = {"engine": "ray::served_engine", "worker": "ray::RolloutWorker", "trainer": "ray::TorchTrainer"}
-TITLE = ("kill", "victim", "at step", "in flight", "suspended", "seconds to a step on what was open")
+TITLE = ("kill", "victim", "at step", "in flight", "suspended", "seconds to a step on what was not over")
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Drill:
     def kill(self, victim: str) -> None:
         """SIGKILL to a victim; the whole run is started again, a part is left to the run.
 
-        Either is survived once a step was taken on attempts that were open after it: these had to be played on.
+        Either is survived once a step was taken on an attempt that was not over before it: that had to be played since.
         """
         if victim == "whole":
             self.end()
@@ -114,23 +114,24 @@ class Drill:
             self._find(victim).kill()
         at = self.step()
         with reading(self.buffer) as db:
-            saved = dict(db.execute("SELECT uid, content IS NOT NULL FROM attempts WHERE state = 'open'").fetchall())
+            saved = [one for (one,) in db.execute("SELECT content IS NOT NULL FROM attempts WHERE state = 'open'")]
+            over = {uid for (uid,) in db.execute("SELECT uid FROM attempts WHERE state != 'open'")}
         if victim == "whole":
             self.start(ENDLESS)
         try:
-            seconds: object = round(self.wait(lambda: self._took(saved)), 1)
+            seconds: object = round(self.wait(lambda: self._took_beyond(over)), 1)
             self.survived += 1
         except RuntimeError as error:
             seconds = str(error)
-        suspended = sum(saved.values())
+        suspended = sum(saved)
         self.rows.append((len(self.rows) + 1, victim, at, len(saved) - suspended, suspended, seconds))
         print(*self.rows[-1], flush=True)
 
-    def _took(self, uids: Collection[str]) -> bool:
-        """Whether a step was taken on any of these attempts."""
+    def _took_beyond(self, over: Collection[str]) -> bool:
+        """Whether a step was taken on any other attempt than these."""
         sql = "SELECT uid FROM attempts JOIN groups ON grp = name JOIN steps USING (step) WHERE metrics IS NOT NULL"
         with reading(self.buffer) as db:
-            return any(uid in uids for (uid,) in db.execute(sql))
+            return any(uid not in over for (uid,) in db.execute(sql))
 
     def finish(self) -> int:
         """Kill the whole, go on for the last steps to the end of the run, and give its exit code."""
