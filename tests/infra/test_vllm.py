@@ -94,6 +94,7 @@ def test_the_server_can_be_attached_to_with_its_key_only(tiny_endpoint: Endpoint
         attach(tiny_endpoint.url, "tiny")
 
 
+@pytest.mark.slow
 async def test_a_server_killed_in_use_is_reported_at_once_and_leaves_no_process(
     tiny_model: LocalModel, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def test_the_recorded_config_is_one_that_builds() -> None:
     assert BuildConfig.model_validate(recorded["config"]) == BuildConfig()
 
 
+@pytest.mark.slow
 @pytest.mark.engine
 @pytest.mark.timeout(900)
 async def test_served_it_solves_more_than_a_tenth_of_held_out_tasks(tmp_path_factory: pytest.TempPathFactory) -> None:
