@@ -160,7 +160,7 @@ class TrainConfig(Options):
     groups: int = Field(default=16, ge=1)
     """Tasks of a step."""
     steps: int | None = Field(default=None, ge=0)
-    minutes: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Of training, all resumptions together, without evaluations."""
     epochs: int | None = Field(default=None, ge=1)
     """Passes over the tasks."""

@@ -92,7 +92,7 @@ def merged(file: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
     """Settings of a file and of the command line. Raises `TouchstoneError` where both name one and differ."""
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
-        if file.get(name, value) != value:
+        if name in file and file[name] != value:
             raise TouchstoneError(f"{name}={value!r}: the config file says {file[name]!r}; give it in one place")
     return file | given
 

@@ -119,7 +119,9 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: has no {MANIFEST_FILE}, so it is no checkpoint; name one that a run wrote"
         ) from None
     except (OSError, ValidationError) as error:
-        raise TrainerError(f"{path}: is not what a checkpoint holds; go on from an earlier checkpoint") from error
+        raise TrainerError(
+            f"{path}: is not what a checkpoint holds; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
+        ) from error
     for name in (WEIGHTS_FILE, OPTIMISER_FILE):
         if name not in manifest.files:
             raise TrainerError(f"{path}: names no {name}, so it is no checkpoint; name one that a run wrote")
@@ -127,10 +129,14 @@ def read_manifest(folder: Path) -> Manifest:
         try:
             found = measure(folder / name)
         except StoreError as error:
-            raise TrainerError(f"{folder / name}: cannot be read; go on from an earlier checkpoint") from error
+            raise TrainerError(
+                f"{folder / name}: cannot be read; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
+            ) from error
         if found != Written(size, sha256):
             reason = f"{found.bytes} bytes of {size}" if found.bytes != size else "other bytes than were written"
-            raise TrainerError(f"{folder / name}: {reason}; go on from an earlier checkpoint")
+            raise TrainerError(
+                f"{folder / name}: {reason}; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
+            )
     return manifest
 
 

@@ -11,9 +11,10 @@ from pipeline.grading import grade
 from rl.analytics import Sample, failure_stats, samples
 from rl.learn.records import Verdict
 from rl.train.buffer import Buffer, Counts
+from rl.train.checkpoints import BUFFER, Checkpoints
 from rl.train.metrics import tabled
-from rl.train.run import TrainRun
-from schemas.arrow import ATTEMPTS
+from rl.train.run import TrainRun, TrainRunError
+from schemas.arrow import ATTEMPTS, SchemaError
 from schemas.evaluation import Evaluation
 from schemas.measured import Failure, Metric
 from schemas.task import Task
@@ -50,10 +51,9 @@ async def account(run: TrainRun) -> Account:
     """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone."""
     tasks = {task.task_id: task for task in await asyncio.to_thread(run.tasks, run.config.split)}
     strata = {task_id: task.stratum for task_id, task in tasks.items()}
-    evaluated = max(
-        (int(path.stem.removeprefix("step-")) for path in run.evaluation_file(0).parent.glob("*.json")), default=0
-    )
-    buffer = Buffer(run.path / "buffer.sqlite")
+    evaluated = max(run.evaluated, default=0)
+    Checkpoints(run.path, run.config.checkpoint).restore(run.path / BUFFER)
+    buffer = Buffer(run.path / BUFFER)
     try:
         return Account(
             run=run.id,
@@ -78,7 +78,7 @@ def _samples(folder: Path, tasks: Mapping[str, Task]) -> list[Sample]:
     ledgers = sorted((folder / "trajectories").glob("step-*.parquet"))
     if not ledgers:
         return []
-    first, last = (ATTEMPTS.unpack(pq.read_table(ledgers[i])) for i in (0, -1))
+    first, last = (_attempts(ledgers[i]) for i in (0, -1))
 
     def verdict(attempt: Trajectory) -> Verdict:
         if attempt.answer is None:
@@ -86,3 +86,10 @@ def _samples(folder: Path, tasks: Mapping[str, Task]) -> list[Sample]:
         return Verdict(grade(tasks[attempt.task_id].answer, attempt.answer).verdict.value)
 
     return samples(first, reversed(last), tasks, verdict)
+
+
+def _attempts(ledger: Path) -> list[Trajectory]:
+    try:
+        return ATTEMPTS.unpack(pq.read_table(ledger))
+    except (OSError, ValueError, SchemaError) as error:  # pyarrow's own are values
+        raise TrainRunError(f"{ledger}: is damaged ({error}); remove it: all that it holds stays counted") from error

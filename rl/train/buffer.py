@@ -302,9 +302,7 @@ class Buffer:
         try:
             return work()
         except (sqlite3.Error, OSError) as error:
-            message = str(error)
-            way_out = "free some space and run again" if "full" in message or "space" in message else "run again"
-            raise BufferError(f"{self.path}: {message}; {way_out}: what it holds is kept") from error
+            raise BufferError(f"{self.path}: {error}; {_way_out(error)}") from error
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path or ":memory:", timeout=30, isolation_level=None, check_same_thread=False)
@@ -313,6 +311,15 @@ class Buffer:
         db.execute("PRAGMA synchronous=NORMAL")
         db.executescript(_TABLES)
         return db
+
+
+def _way_out(error: Exception) -> str:
+    kind = getattr(error, "sqlite_errorname", "")
+    if kind in {"SQLITE_CORRUPT", "SQLITE_NOTADB"}:
+        return "remove it to go on from the copy in the run's last checkpoint"
+    if kind.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or "space" in str(error):
+        return "see that there is space and run again: what it holds is kept"
+    return "run again: what it holds is kept"
 
 
 def _plain(value: object) -> object:

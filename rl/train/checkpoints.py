@@ -10,7 +10,9 @@ from infra.files import write_table, write_whole
 from rl.learn.records import Graded
 from rl.train.buffer import Buffer
 from rl.train.parts import Trainer
+from rl.train.run import steps_in
 from schemas.arrow import ATTEMPTS
+from schemas.errors import TouchstoneError
 from schemas.training import CheckpointOptions
 
 BUFFER, SCORES = "buffer.sqlite", "scores.json"
@@ -28,7 +30,7 @@ class Checkpoints:
     @property
     def steps(self) -> list[int]:
         """Of the checkpoints that are there, ascending."""
-        return sorted(int(path.name.removeprefix("step-")) for path in self._folder.glob("step-*[0-9]"))
+        return steps_in(self._folder)
 
     @property
     def last(self) -> int:
@@ -53,8 +55,10 @@ class Checkpoints:
         return last
 
     def restore(self, buffer: Path) -> None:
-        """Where a buffer is gone, put that of the last checkpoint in its place, if there is one."""
-        if self.last and not buffer.exists():
+        """Where a buffer is gone or empty, put that of the last checkpoint in its place, if there is one."""
+        if self.last and not (buffer.exists() and buffer.stat().st_size):
+            for beside in ("-wal", "-shm"):  # of the one that is gone
+                buffer.with_name(buffer.name + beside).unlink(missing_ok=True)
             shutil.copyfile(self.path(self.last) / BUFFER, buffer)
 
     async def save(self, step: int, trainer: Trainer, buffer: Buffer) -> None:
@@ -87,4 +91,11 @@ class Checkpoints:
 
     def _scores(self) -> dict[int, float]:
         path = self._folder / SCORES
-        return {int(step): score for step, score in json.loads(path.read_text()).items()} if path.exists() else {}
+        try:
+            return {int(step): float(score) for step, score in json.loads(path.read_text()).items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise TouchstoneError(
+                f"{path}: is damaged ({error}); remove it: scores are then of later steps only"
+            ) from error

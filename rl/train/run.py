@@ -6,13 +6,14 @@ best (each a model folder), `trajectories/` what was trained turn by turn, `eval
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from infra.files import write_whole
+from infra.files import locked, write_whole
 from infra.models import resolve
 from infra.settings import Settings
 from infra.store import KeyMissing, Store, explained
@@ -89,13 +90,25 @@ class TrainRun:
     def evaluation(self, step: int) -> Evaluation | None:
         """What was measured after so many steps, `None` where nothing was."""
         path = self.evaluation_file(step)
-        return Evaluation.model_validate_json(path.read_bytes()) if path.exists() else None
+        try:
+            return Evaluation.model_validate_json(path.read_bytes()) if path.exists() else None
+        except ValidationError as error:
+            why = describe_errors(error, "; ")
+            raise TrainRunError(
+                f"{path}: is no evaluation of this version ({why}); remove it, and it is measured again"
+            ) from error
+
+    @property
+    def evaluated(self) -> list[int]:
+        """Steps after which the policy was measured, ascending."""
+        return steps_in(self.path / EVALUATIONS, ".json")
 
 
 def create(config: TrainConfig, settings: Settings) -> TrainRun:
     """The run of these settings, new or as it was left; its limits (`steps`, `minutes`, `epochs`) are those of `config`.
 
-    Raises `ReleaseError`, `BrokenRelease`, `UnavailableModel`, `PolicyError` or `TrainRunError`.
+    Raises `ReleaseError`, `BrokenRelease`, `UnavailableModel`, `PolicyError`, `TrainRunError` or, where another process works
+    on the run, `FolderInUse`.
     """
     release = releases.load(releases.resolve(Store(settings.store), config.release))
     splits = release.splits(config.family)
@@ -122,7 +135,10 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
         [config.model_dump(mode="json", exclude=limits), origin.content, origin.revision, SCHEMA_VERSION], length=12
     )
     run = TrainRun(settings.cache / FOLDER / f"train-{key}", config, origin)
-    _write(run)
+    with explained(str(run.path)):
+        run.path.mkdir(parents=True, exist_ok=True)
+    with locked(run.path):
+        _write(run)
     return run
 
 
@@ -153,6 +169,12 @@ def open_run(path: Path) -> TrainRun:
         raise TrainRunError(
             f"{path}: is no training run of this version ({why}); begin one with `touchstone train`"
         ) from error
+
+
+def steps_in(folder: Path, suffix: str = "") -> list[int]:
+    """Steps that something in a folder is named after, as `step-000010<suffix>`; ascending, other names left alone."""
+    names = (re.fullmatch(rf"step-(\d{{6,}}){re.escape(suffix)}", path.name) for path in folder.glob("step-*"))
+    return sorted(int(name[1]) for name in names if name)
 
 
 def _write(run: TrainRun) -> None:

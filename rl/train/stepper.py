@@ -43,12 +43,14 @@ class Stepper:
         self.version = 0
         self.metrics: Mapping[str, float] = {}
         self._earlier = 0.0
-        self._marked = self._started = clock()
+        self._marked = clock()
+        self._started: float | None = None
+        """When this stretch began to play; servers were started before."""
 
     @property
     def seconds(self) -> float:
         """Of the whole run, earlier stretches of it included."""
-        return self._earlier + self._clock() - self._started
+        return self._earlier + (0.0 if self._started is None else self._clock() - self._started)
 
     async def recover(self) -> None:
         """Load the last checkpoint, take the steps after it again, and give the engines the weights."""

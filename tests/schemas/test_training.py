@@ -49,5 +49,10 @@ def test_without_any_limit_it_is_one_pass():
     assert TrainConfig(minutes=3).epochs is None
 
 
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), float("inf")])
+def test_minutes_are_a_time(minutes):
+    assert refused(minutes=minutes).startswith("minutes=")
+
+
 def test_an_unknown_setting_is_answered_with_the_known_ones():
     assert "the settings are rate, warmup" in refused(optimiser={"lr": 1e-3})

@@ -129,9 +129,17 @@ async def test_a_failed_archive_forgets_nothing(buffer):
     def broken(attempts: object) -> None:
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(BufferError, match="free some space"):
+    with pytest.raises(BufferError, match="see that there is space and run again"):
         await buffer.archive(1, broken)
     assert len(await buffer.batch(1)) == 1
+
+
+def test_a_damaged_file_says_how_to_go_on_without_it(tmp_path):
+    (tmp_path / "buffer.sqlite").write_bytes(b"no database" * 500)
+    with pytest.raises(
+        BufferError, match="is not a database; remove it to go on from the copy in the run's last checkpoint"
+    ):
+        Buffer(tmp_path / "buffer.sqlite")
 
 
 async def test_a_copy_is_a_buffer(buffer, tmp_path):

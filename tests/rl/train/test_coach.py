@@ -16,6 +16,7 @@ from infra.store import Store
 from pipeline.release import publish
 from rl.starter.data import hard_tasks
 from rl.train import coach
+from rl.train.account import account
 from rl.train.buffer import Buffer, Counts
 from rl.train.checkpoints import Checkpoints
 from rl.train.coach import learn, weights_folder
@@ -24,6 +25,7 @@ from rl.train.progress import Progress
 from rl.train.run import TrainRun, TrainRunError, create, find, open_run
 from schemas.arrow import KEPT
 from schemas.config import HardSearchConfig
+from schemas.errors import TouchstoneError
 from schemas.row import Kept
 from schemas.training import TrainConfig
 from tests.pipeline.test_release import part
@@ -133,10 +135,43 @@ async def test_a_run_whose_buffer_is_gone_goes_on_from_that_of_its_last_checkpoi
     assert counts.trained + sum(counts.dropped.values()) == 3 * 2 * 4
 
 
+async def test_a_report_is_of_the_last_checkpoint_s_buffer_where_that_of_the_run_is_gone_or_empty(
+    settings: Settings,
+) -> None:
+    run = create(config(steps=2), settings)
+    await learnt(run, settings)
+    whole = await account(run)
+    assert whole.counts.dropped and whole.steps == 2
+    for damage in (Path.unlink, lambda path: path.write_bytes(b"")):
+        damage(run.path / "buffer.sqlite")
+        assert (await account(run)).counts == whole.counts
+
+
+async def test_files_of_somebody_else_in_a_run_are_left_alone_and_damaged_ones_named(settings: Settings) -> None:
+    run = create(config(steps=2), settings)
+    checkpoints, _ = await learnt(run, settings)
+    (run.path / "evaluations").mkdir()
+    (run.path / "evaluations" / "notes.json").write_text("{}")
+    (run.path / "checkpoints" / "step-old1").mkdir()
+    assert checkpoints.steps == [2] and (await account(run)).after is None
+    for name in ("evaluations/step-000002.json", "trajectories/step-000002.parquet"):
+        (run.path / name).write_bytes(b"damaged")
+        with pytest.raises(TrainRunError, match=f"{name}: is .*; remove it"):
+            await account(run)
+        (run.path / name).unlink()
+    (run.path / "checkpoints" / "scores.json").write_text("[")
+    with pytest.raises(TouchstoneError, match=r"scores\.json: is damaged .*; remove it"):
+        checkpoints.best  # noqa: B018
+
+
 async def test_two_processes_do_not_share_a_run(settings: Settings) -> None:
     run = create(config(), settings)
-    with locked(run.path), pytest.raises(FolderInUse, match="works on this run"):
-        await coach.train(run, settings=settings)
+    with locked(run.path):
+        with pytest.raises(FolderInUse, match="works on this run"):
+            await coach.train(run, settings=settings)
+        with pytest.raises(FolderInUse, match="works on this run"):
+            create(config(steps=9), settings)
+    assert open_run(run.path).config.steps == 3
 
 
 def test_a_run_is_found_by_id_folder_or_as_the_latest(settings: Settings) -> None:
