@@ -55,7 +55,7 @@ async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch =
     """The policy after so many steps on the held-out tasks: as it was measured before, or measured now."""
     if (found := run.evaluation(step)) is not None:
         return found
-    stage = f"evaluate step {step}"
+    stage = "evaluate on held-out tasks, once its server has started"
     watch(Progress(stage=stage, step=step, steps=None, minutes=0.0, of_minutes=None))
     config = EvaluateConfig(
         **run.config.evaluation.model_dump(),
