@@ -24,7 +24,7 @@ CONFIG = CurateConfig.model_validate(
 
 
 async def hard_search(settings: Settings) -> str:
-    """Its URL. The first time it takes some forty minutes; a run that was stopped goes on."""
+    """Its URL. The first time it is curated, which takes a while; a run that was stopped goes on."""
     return await asyncio.to_thread(_made, settings)
 
 

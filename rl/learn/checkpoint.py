@@ -23,6 +23,9 @@ _NOT_COPIED = frozenset((MANIFEST_FILE, "model.safetensors.index.json"))
 _PARTIAL = ".partial-"
 
 
+_WAY_BACK = "remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
+
+
 class TrainerError(TouchstoneError):
     """A trainer that cannot begin or go on."""
 
@@ -115,28 +118,20 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         manifest = Manifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:
-        raise TrainerError(
-            f"{folder}: has no {MANIFEST_FILE}, so it is no checkpoint; name one that a run wrote"
-        ) from None
+        raise TrainerError(f"{folder}: has no {MANIFEST_FILE}; {_WAY_BACK}") from None
     except (OSError, ValidationError) as error:
-        raise TrainerError(
-            f"{path}: is not what a checkpoint holds; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
-        ) from error
+        raise TrainerError(f"{path}: is not what a checkpoint holds; {_WAY_BACK}") from error
     for name in (WEIGHTS_FILE, OPTIMISER_FILE):
         if name not in manifest.files:
-            raise TrainerError(f"{path}: names no {name}, so it is no checkpoint; name one that a run wrote")
+            raise TrainerError(f"{path}: names no {name}; {_WAY_BACK}")
     for name, (size, sha256) in manifest.files.items():
         try:
             found = measure(folder / name)
         except StoreError as error:
-            raise TrainerError(
-                f"{folder / name}: cannot be read; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
-            ) from error
+            raise TrainerError(f"{folder / name}: cannot be read; {_WAY_BACK}") from error
         if found != Written(size, sha256):
             reason = f"{found.bytes} bytes of {size}" if found.bytes != size else "other bytes than were written"
-            raise TrainerError(
-                f"{folder / name}: {reason}; remove the checkpoint and the run's buffer.sqlite to go on from an earlier checkpoint"
-            )
+            raise TrainerError(f"{folder / name}: {reason}; {_WAY_BACK}")
     return manifest
 
 

@@ -284,7 +284,7 @@ class Learner:
 
 
 def threads(setup: TrainerSetup) -> int:
-    """CPU threads of a rank. By default ranks share all cores: an engine often waits, for tools or for the next batch."""
+    """CPU threads of a rank. By default ranks share all cores: an engine often waits for the next batch to be trained."""
     return setup.optimiser.threads or max(1, len(os.sched_getaffinity(0)) // setup.world)
 
 

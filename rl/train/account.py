@@ -48,12 +48,19 @@ class Account:
 
 
 async def account(run: TrainRun) -> Account:
-    """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone."""
+    """Read it all; another process may work on the run meanwhile. Raises `ReleaseError` where the run's release is gone.
+
+    Raises `TrainRunError` for what is damaged or gone in its folder.
+    """
     tasks = {task.task_id: task for task in await asyncio.to_thread(run.tasks, run.config.split)}
     strata = {task_id: task.stratum for task_id, task in tasks.items()}
     evaluated = max(run.evaluated, default=0)
-    Checkpoints(run.path, run.config.checkpoint).restore(run.path / BUFFER)
-    buffer = Buffer(run.path / BUFFER)
+    place = run.path / BUFFER
+    if Checkpoints(run.path, run.config.checkpoint).lost(place):
+        raise TrainRunError(
+            f"{place}: is gone; `touchstone train --resume {run.path}` makes it again from a checkpoint"
+        )
+    buffer = Buffer(place)
     try:
         return Account(
             run=run.id,

@@ -210,7 +210,10 @@ class Buffer:
             found: dict[str, list[Graded]] = {}
             for name, content in db.execute(sql, (step,)):
                 if content is None:
-                    raise BufferError(f"step {step}: its batch was archived; resume from a later checkpoint")
+                    raise BufferError(
+                        f"{self.path}: step {step} was archived with a checkpoint that is gone; remove this file to go on "
+                        "from the last checkpoint that is there"
+                    )
                 found.setdefault(name, []).append(Graded.model_validate_json(content))
             return list(found.values())
 
@@ -316,7 +319,7 @@ class Buffer:
 def _way_out(error: Exception) -> str:
     kind = getattr(error, "sqlite_errorname", "")
     if kind in {"SQLITE_CORRUPT", "SQLITE_NOTADB"}:
-        return "remove it to go on from the copy in the run's last checkpoint"
+        return "remove it to go on from the copy in the run's last checkpoint, if it has one"
     if kind.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or "space" in str(error):
         return "see that there is space and run again: what it holds is kept"
     return "run again: what it holds is kept"

@@ -10,7 +10,7 @@ from infra.files import write_table, write_whole
 from rl.learn.records import Graded
 from rl.train.buffer import Buffer
 from rl.train.parts import Trainer
-from rl.train.run import steps_in
+from rl.train.run import EVALUATIONS, steps_in
 from schemas.arrow import ATTEMPTS
 from schemas.errors import TouchstoneError
 from schemas.training import CheckpointOptions
@@ -55,11 +55,23 @@ class Checkpoints:
         return last
 
     def restore(self, buffer: Path) -> None:
-        """Where a buffer is gone or empty, put that of the last checkpoint in its place, if there is one."""
-        if self.last and not (buffer.exists() and buffer.stat().st_size):
-            for beside in ("-wal", "-shm"):  # of the one that is gone
-                buffer.with_name(buffer.name + beside).unlink(missing_ok=True)
-            shutil.copyfile(self.path(self.last) / BUFFER, buffer)
+        """Where a buffer is gone or empty, put that of the last checkpoint in its place, if there is one.
+
+        What was written of steps beyond that goes: they are taken anew, and may come to something else.
+        """
+        if not self.lost(buffer):
+            return
+        for folder, suffix in ((self._ledger, ".parquet"), (buffer.parent / EVALUATIONS, ".json")):
+            for step in steps_in(folder, suffix):
+                if step > self.last:
+                    (folder / f"step-{step:06d}{suffix}").unlink()
+        for beside in ("-wal", "-shm"):  # of the one that is gone
+            buffer.with_name(buffer.name + beside).unlink(missing_ok=True)
+        write_whole(buffer, (self.path(self.last) / BUFFER).read_bytes())
+
+    def lost(self, buffer: Path) -> bool:
+        """Whether a buffer is gone or empty though there is a checkpoint."""
+        return self.last > 0 and not (buffer.exists() and buffer.stat().st_size)
 
     async def save(self, step: int, trainer: Trainer, buffer: Buffer) -> None:
         """Keep what the trainer and the buffer have come to, archive what was trained, and remove older ones."""

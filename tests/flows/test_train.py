@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from prefect.events import DeploymentEventTrigger
+from pydantic import ValidationError
 from typer.testing import CliRunner, Result
 
 from flows.cli import app
@@ -143,6 +144,11 @@ def test_a_run_is_resumed_with_its_own_settings_and_other_limits(
     refused = touchstone("train", "--resume", "latest", "--seed", 4)
     assert isinstance(refused.exception, TouchstoneError)
     assert "--seed=4: a run goes on with the settings that it began with" in str(refused.exception)
+
+
+def test_minutes_that_are_no_number_are_refused(release: Release, touchstone: Command) -> None:
+    ended = touchstone("train", release.url, "--minutes", "nan")
+    assert isinstance(ended.exception, ValidationError) and "minutes" in str(ended.exception)
 
 
 def test_a_run_goes_where_it_is_told_to(

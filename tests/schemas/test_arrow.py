@@ -118,6 +118,7 @@ CERTIFICATE = {
         ({"score": "0.5"}, "score='0.5': not a double"),
         ({"score": float("nan")}, "score=nan"),
         ({"interval": [0.1, "x"]}, "interval[1]='x'"),
+        ({"interval": [0.1, float("inf")]}, "interval[1]=inf"),
         ({"calls": "abc"}, "calls='abc'"),
         ({"reason": "\ud800"}, "reason="),
         ({"extra": 1}, "extra"),
@@ -138,6 +139,14 @@ def test_a_nested_value_off_the_schema_is_named_with_its_place():
     row = ATTEMPTS.to_row(attempt([{}]))
     row["turns"][0]["tool_calls"][0]["name"] = 7
     with pytest.raises(SchemaError, match=r"attempt row 0, turns\[0\]\.tool_calls\[0\]\.name=7"):
+        ATTEMPTS.table([row])
+
+
+@pytest.mark.parametrize("token", [True, 2**63, -(2**63) - 1, 1.0, None])
+def test_a_token_that_is_no_int64_is_named_with_its_place(token):
+    row = ATTEMPTS.to_row(attempt([{}]))
+    row["turns"][0]["output_ids"] = [1, token, 2]
+    with pytest.raises(SchemaError, match=r"turns\[0\]\.output_ids\[1\]="):
         ATTEMPTS.table([row])
 
 

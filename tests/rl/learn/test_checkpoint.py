@@ -130,7 +130,7 @@ def test_one_changed_byte_and_a_missing_file_are_found(learner: Learner, tmp_pat
 
 
 def test_what_is_no_checkpoint_or_another_model_s_is_refused(learner: Learner, policy: Path, tmp_path: Path) -> None:
-    with pytest.raises(TrainerError, match=r"has no manifest\.json, so it is no checkpoint"):
+    with pytest.raises(TrainerError, match=r"has no manifest\.json; remove the checkpoint"):
         learner.load(str(policy))
     wide = Learner(setup(write_policy(tmp_path / "wide", hidden=64), tmp_path / "weights"))
     wide.save(str(tmp_path / "saved"))

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from infra.files import FolderInUse, locked
 from infra.settings import ASSETS, Settings
 from infra.store import Store
 from pipeline.release import publish
+from rl.learn.checkpoint import TrainerError
 from rl.starter.data import hard_tasks
 from rl.train import coach
 from rl.train.account import account
-from rl.train.buffer import Buffer, Counts
+from rl.train.buffer import Buffer, BufferError, Counts
 from rl.train.checkpoints import Checkpoints
 from rl.train.coach import learn, weights_folder
 from rl.train.fleet import Recipe
@@ -135,16 +137,44 @@ async def test_a_run_whose_buffer_is_gone_goes_on_from_that_of_its_last_checkpoi
     assert counts.trained + sum(counts.dropped.values()) == 3 * 2 * 4
 
 
-async def test_a_report_is_of_the_last_checkpoint_s_buffer_where_that_of_the_run_is_gone_or_empty(
-    settings: Settings,
-) -> None:
+async def test_a_report_makes_no_buffer_where_that_of_the_run_is_gone_or_empty(settings: Settings) -> None:
     run = create(config(steps=2), settings)
     await learnt(run, settings)
-    whole = await account(run)
+    whole, buffer = await account(run), run.path / "buffer.sqlite"
     assert whole.counts.dropped and whole.steps == 2
     for damage in (Path.unlink, lambda path: path.write_bytes(b"")):
-        damage(run.path / "buffer.sqlite")
-        assert (await account(run)).counts == whole.counts
+        damage(buffer)
+        with pytest.raises(TrainRunError, match=r"buffer\.sqlite: is gone"):
+            await account(run)
+        assert not buffer.exists() or not buffer.stat().st_size
+    assert (await learnt(run, settings))[0].last == 2
+    assert (await account(run)).counts == whole.counts
+
+
+async def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(settings: Settings) -> None:
+    run = create(config(steps=3, checkpoint={"every": 2, "keep": 2}), settings)
+    checkpoints, _ = await learnt(run, settings)
+    assert checkpoints.steps == [2, 3]
+    (run.path / "evaluations").mkdir()
+    measured = run.evaluation_file(3)
+    measured.write_text("of weights that are gone")
+    (checkpoints.path(3) / "model.safetensors").write_bytes(b"damaged")
+    further = create(config(steps=5, checkpoint={"every": 2, "keep": 2}), settings)
+    with pytest.raises(TrainerError, match=r"remove the checkpoint and the run's buffer\.sqlite"):
+        await learnt(further, settings)
+    shutil.rmtree(checkpoints.path(3))
+    with pytest.raises(BufferError, match="archived with a checkpoint that is gone; remove this file"):
+        await learnt(further, settings)
+    (run.path / "buffer.sqlite").unlink()
+    await learnt(further, settings)
+    counts = await counts_of(run)
+    attempts = [
+        (row["task_id"], row["seed"])
+        for path in sorted((run.path / "trajectories").iterdir())
+        for row in pq.read_table(path, columns=["task_id", "seed"]).to_pylist()
+    ]
+    assert not measured.exists() and counts.missing == 0
+    assert len(set(attempts)) == len(attempts) == counts.trained + sum(counts.dropped.values()) == 5 * 2 * 4
 
 
 async def test_files_of_somebody_else_in_a_run_are_left_alone_and_damaged_ones_named(settings: Settings) -> None:

@@ -50,6 +50,15 @@ class WatchedParts(SimulatedParts):
         return played
 
 
+class SlowToStart(WatchedParts):
+    """Engines whose first weights take half a minute, as the start of a server does."""
+
+    async def swap(self, weights: Any) -> None:
+        if not weights.version:
+            await asyncio.sleep(30)
+        await super().swap(weights)
+
+
 class DyingParts(WatchedParts):
     """Every seventh stint, and twice in the trainer, a part dies; `mend` starts it anew."""
 
@@ -105,6 +114,17 @@ def test_every_mode_takes_its_steps_within_its_slots_and_loses_nothing(mode):
         assert parts.most <= 24
         lags = [said.get("lag_max/trained", 0.0) for _, _, said in steps]
         assert (max(lags) == 0) is (mode == "sync")
+
+    virtual.run(work())
+
+
+def test_the_start_of_a_server_is_no_time_of_training():
+    async def work() -> None:
+        parts, buffer = SlowToStart(), Buffer(None)
+        seen: list[float] = []
+        await played(config("async"), parts, buffer, watch=lambda progress: seen.append(progress.minutes))
+        assert seen.count(0.0) > 20 and seen == sorted(seen)
+        buffer.close()
 
     virtual.run(work())
 
