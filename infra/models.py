@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 
 from infra.settings import ASSETS
 from infra.store import local_path
@@ -71,6 +71,12 @@ def _revision(path: Path) -> str:
     if not weights or not (path / "tokenizer.json").is_file():
         missing = "tokenizer.json" if weights else "*.safetensors"
         raise UnavailableModel(f"{path}: has config.json but no {missing}; give a complete model folder")
+    for file in weights:
+        try:
+            with safe_open(file, framework="numpy"):
+                pass
+        except (OSError, SafetensorError) as error:
+            raise UnavailableModel(f"{file}: is damaged ({error}); give a complete model folder") from error
     digest = hashlib.sha256()
     for file in [*weights, *(path / part for part in _IDENTITY)]:
         if file.is_file():

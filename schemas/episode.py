@@ -46,11 +46,13 @@ class Limits(Options):
     def _room_for_a_turn(self) -> "Limits":
         if not {"max_tokens", "context", "management"} <= self.model_fields_set:
             return self  # what is not said here is said elsewhere, see `over`
-        kept = int((self.management.keep + self.management.memory) * self.context)
-        if self.management.mode != "off" and kept + self.max_tokens > self.context:
+        managed = self.management.mode != "off"
+        kept = int((self.management.keep + self.management.memory) * self.context) if managed else 0
+        if kept + self.max_tokens > self.context:
+            beside, other = (" beside what is kept", " or management.keep") if managed else ("", "")
             raise ValueError(
-                f"max_tokens={self.max_tokens}: a window of {self.context} is too small for it beside what is kept; "
-                "raise context, or lower max_tokens or management.keep"
+                f"max_tokens={self.max_tokens}: a window of {self.context} is too small for it{beside}; "
+                f"raise context, or lower max_tokens{other}"
             )
         return self
 

@@ -34,7 +34,7 @@ class RolloutOptions(Options):
     group: int = Field(default=8, ge=1, le=1024)
     """Attempts at each task."""
     ahead: int = Field(default=2, ge=0, le=1000)
-    """Batches that may be begun beyond the one that is trained next; `sync` begins none."""
+    """Of `partial` and `async`: batches that may be begun beyond the one that is trained next."""
     temperature: float = Field(default=1.0, gt=0, le=2)
     stint_seconds: float = Field(default=60.0, gt=0)
     """An episode that has run so long is saved at its next turn, gives its slot back, and goes on before fresh tasks begin."""
@@ -52,6 +52,12 @@ class RolloutOptions(Options):
             if key in _REFUSED:
                 raise ValueError(f"{key}: {_REFUSED[key]}; leave it out")
         return given
+
+    @model_validator(mode="after")
+    def _only_of_its_mode(self) -> "RolloutOptions":
+        if self.ahead != type(self).model_fields["ahead"].default and self.mode == "sync":
+            raise ValueError(f"ahead={self.ahead}: mode=sync begins no batch beyond the next; use partial or async")
+        return self
 
     @model_validator(mode="after")
     def _a_group_has_others(self) -> "RolloutOptions":

@@ -10,7 +10,7 @@ from flows.cli.render import table
 from flows.cli.tasks import Where, open_release
 from infra.settings import Settings
 from rl import heldout
-from rl.evaluate import comparable, compare
+from rl.evaluate import EvaluationError, comparable, compare
 from schemas.config import Served
 from schemas.evaluation import Block, Comparison, Counts, Estimate, EvaluateConfig, Evaluation
 
@@ -39,6 +39,7 @@ def evaluate(
     """
     flags = {"split": split, "attempts": attempts, "tasks": tasks, "seed": seed}
     checked = EvaluateConfig.model_validate(merged(read_json(config) if config else {}, flags))
+    _only_what_is_read(on, release, split, format)
     settings = Settings.from_env()
     earlier = Evaluation.model_validate(read_json(against)) if against else None
     if on is None:
@@ -49,7 +50,7 @@ def evaluate(
         comparable(earlier, held.on)
     served = Served(model=heldout.policy_folder(policy, settings), url=url)
     if url is None:
-        err.print(f"{policy}: starting its server, half a minute or more", style="dim")
+        err.print(f"{served.model}: starting its server, half a minute or more", style="dim")
     with progress_bars() as report:
         found, graded = heldout.evaluate_served(served, held, checked, settings=settings, progress=report)
     folder = heldout.write(found, graded, settings.cache / "evaluations")
@@ -66,6 +67,14 @@ def evaluate(
 
     value = found.model_dump(mode="json") | {"folder": str(folder)}
     emit(value | ({"compared": compared.model_dump(mode="json")} if compared else {}), as_json, render)
+
+
+def _only_what_is_read(on: Path | None, release: str, split: str | None, format: str | None) -> None:
+    if on is None and format is not None:
+        raise EvaluationError(f"--format={format}: is of a file; give one with --on, or leave it out")
+    for name, value in (("--release", release if release != "latest" else None), ("--split", split)):
+        if on is not None and value is not None:
+            raise EvaluationError(f"{name}={value}: is not read beside --on; leave it out")
 
 
 def _draw(found: Evaluation) -> None:

@@ -27,7 +27,7 @@ from rl.train.fleet import Fleet, Recipe
 from rl.train.loop import Loop
 from rl.train.parts import Engine, Worker
 from rl.train.progress import Progress, Watch, unwatched
-from rl.train.run import TrainRun, TrainRunError
+from rl.train.run import TrainRun, possible
 from rl.train.stepper import Stepper
 from rl.train.worker import RolloutWorker, WorkerSetup
 from schemas.config import Served
@@ -84,12 +84,9 @@ async def learn(
     """The loop, from wherever the run stands until it is over by its config.
 
     `engine` and `worker` take the place of vLLM and of the usual worker, for who measures or tests. Raises `TrainRunError`
-    for ranks that have no processes of their own.
+    for what the machine as it is set up cannot do.
     """
-    if settings.ray is None and (ranks := run.config.optimiser.ranks) > 1:
-        raise TrainRunError(
-            f"optimiser.ranks={ranks}: each is a process of its own; set TOUCHSTONE_RAY={LOCAL}, or ranks=1"
-        )
+    possible(run.config, settings)
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     checkpoints.restore(run.path / BUFFER)
     buffer = Buffer(run.path / BUFFER)
@@ -99,8 +96,7 @@ async def learn(
             fleet = Fleet(
                 place,
                 engines=[engine or _engine(run, settings)] * run.config.rollout.engines,
-                workers=[Recipe(worker, (_setup(run, settings),))]
-                * (run.config.rollout.workers if settings.ray else 1),
+                workers=[Recipe(worker, (_setup(run, settings),))] * run.config.rollout.workers,
                 trainers=lambda: _ranks(run, weights),
             )
             async with fleet as parts:

@@ -112,7 +112,7 @@ def markdown(account: Account) -> str:
     """The comparison and the counts, for where Markdown is shown."""
     lines = [f"# {account.policy} trained on {account.release}", "", sentence(account), ""]
     if rows := scores(account.before, account.after):
-        lines += _table(("what", "tasks", "before", f"after {account.after_step} steps", "difference"), rows)
+        lines += _table(("what", "tasks", "before", f"after step {account.after_step}", "difference"), rows)
     lines += ["", *_table(("attempts", "count"), fates(account)), "", closes(account)]
     return "\n".join(lines)
 

@@ -15,6 +15,8 @@ from pydantic import ValidationError
 
 from infra.files import locked, write_whole
 from infra.models import resolve
+from infra.pages.place import WEB
+from infra.place import LOCAL
 from infra.settings import Settings
 from infra.store import KeyMissing, Store, explained
 from pipeline import release as releases
@@ -108,8 +110,9 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
     """The run of these settings, new or as it was left; its limits (`steps`, `minutes`, `epochs`) are those of `config`.
 
     Raises `ReleaseError`, `BrokenRelease`, `UnavailableModel`, `PolicyError`, `TrainRunError` or, where another process works
-    on the run, `FolderInUse`.
+    on the run, `FolderInUse`. What is refused leaves nothing behind.
     """
+    possible(config, settings)
     release = releases.load(releases.resolve(Store(settings.store), config.release))
     splits = release.splits(config.family)
     for split in dict.fromkeys((config.split, config.evaluation.split)):
@@ -140,6 +143,17 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
     with locked(run.path):
         _write(run)
     return run
+
+
+def possible(config: TrainConfig, settings: Settings) -> None:
+    """Raises `TrainRunError` for what this machine, as it is set up, cannot do."""
+    for name, parts in (("optimiser.ranks", config.optimiser.ranks), ("rollout.workers", config.rollout.workers)):
+        if settings.ray is None and parts > 1:
+            raise TrainRunError(
+                f"{name}={parts}: each is a process of its own; set TOUCHSTONE_RAY={LOCAL}, or {name}=1"
+            )
+    if (pages := config.tools.pages) not in (None, WEB) and not Path(str(pages)).expanduser().exists():
+        raise TrainRunError(f"tools.pages={pages}: is not there; give a folder, a .zim file, or `{WEB}` for the web")
 
 
 def find(name: str, settings: Settings) -> TrainRun:

@@ -95,3 +95,19 @@ def test_a_tool_that_nobody_has_is_one_line(
         run(lambda: app(arguments, standalone_mode=False))
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("error: offered=telescope: no such tools here, there are search;")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("--on", "quiz.csv", "--split", "test"), "--split=test: is not read beside --on; leave it out"),
+        (("--on", "quiz.csv", "--release", "r-1"), "--release=r-1: is not read beside --on; leave it out"),
+        (("--format", "frames"), "--format=frames: is of a file; give one with --on, or leave it out"),
+    ],
+)
+def test_what_would_not_be_read_is_refused(
+    given: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run(lambda: app(["evaluate", "starter", *given], standalone_mode=False))
+    assert f"error: {said}" in capsys.readouterr().err.replace("\n", " ")

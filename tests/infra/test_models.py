@@ -1,17 +1,20 @@
 import json
 import threading
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from infra import models
 from infra.models import UnavailableModel, resolve
 
 
-def model_folder(folder: Path, weights: bytes = b"weights", **files: str) -> Path:
+def model_folder(folder: Path, weight: float = 1.0, **files: str) -> Path:
     folder.mkdir()
-    (folder / "model.safetensors").write_bytes(weights)
+    save_file({"weight": np.array([weight])}, folder / "model.safetensors")
     for name, text in {"config": "{}", "tokenizer": "{}", **files}.items():
         (folder / f"{name}.json").write_text(text)
     return folder
@@ -28,7 +31,7 @@ def test_a_folder_is_a_model_named_after_itself(tmp_path: Path) -> None:
 
 def test_the_revision_changes_with_the_weights_and_the_tokenizer_and_with_nothing_else(tmp_path: Path) -> None:
     one, same = (resolve(str(model_folder(tmp_path / name)), tmp_path).revision for name in ("one", "same"))
-    other_weights = resolve(str(model_folder(tmp_path / "weights", b"other")), tmp_path).revision
+    other_weights = resolve(str(model_folder(tmp_path / "weights", 2.0)), tmp_path).revision
     other_tokenizer = resolve(str(model_folder(tmp_path / "tokenizer", tokenizer="[]")), tmp_path).revision
     assert one == same and len({one, other_weights, other_tokenizer}) == 3
 
@@ -39,6 +42,14 @@ def test_a_folder_that_lacks_a_part_is_refused_by_it(tmp_path: Path, missing: st
     with pytest.raises(
         UnavailableModel, match=rf"mine: has config.json but no \*?\.?{missing.split('.')[-1]}|no {missing}"
     ):
+        resolve(str(tmp_path / "mine"), tmp_path)
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", lambda whole: b"garbage" * 9])
+def test_damaged_weights_are_refused_by_path(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    weights = model_folder(tmp_path / "mine") / "model.safetensors"
+    weights.write_bytes(damage(weights.read_bytes()))
+    with pytest.raises(UnavailableModel, match=r"mine/model\.safetensors: is damaged .* give a complete model folder"):
         resolve(str(tmp_path / "mine"), tmp_path)
 
 

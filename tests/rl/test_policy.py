@@ -1,7 +1,9 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from rl.policy import UNBUILT, Policy, PolicyError
 from schemas.episode import Limits
@@ -26,7 +28,7 @@ def policy_folder(path: Path, covers: list[str]) -> Path:
     path.mkdir(parents=True)
     byte_tokenizer().save(str(path / "tokenizer.json"))
     (path / "config.json").write_text("{}")
-    (path / "model.safetensors").write_bytes(b"weights")
+    save_file({"weight": np.zeros(1)}, path / "model.safetensors")
     about = {"config": {"limits": {"max_tokens": 64}, "seed": 0}, "world": {"name": "toy"}, "covers": covers}
     (path / "build.json").write_text(json.dumps(about))
     return path

@@ -15,6 +15,11 @@ def test_limits_that_are_not_set_stay_as_the_policy_was_built() -> None:
 
 
 def test_what_does_not_fit_together_is_refused_once_all_is_known() -> None:
-    given = Limits.model_validate({"management": {"mode": "drop", "keep": 0.99}})
+    given, whole = (
+        Limits.model_validate({"management": {"mode": "drop", "keep": 0.99}}),
+        Limits(max_tokens=48, context=1280),
+    )
     with pytest.raises(ValidationError, match="max_tokens=48: a window of 1280 is too small"):
-        given.over(Limits(max_tokens=48, context=1280))
+        given.over(whole)
+    with pytest.raises(ValidationError, match="max_tokens=48: a window of 40 is too small for it; raise context"):
+        Limits(context=40).over(whole)

@@ -25,6 +25,10 @@ def test_a_group_of_one_has_no_baseline():
     assert "group=1: the baseline is the mean of the other members; use at least 2" in refused(rollout={"group": 1})
 
 
+def test_sync_begins_nothing_ahead():
+    assert "ahead=3: mode=sync begins no batch beyond the next" in refused(rollout={"mode": "sync", "ahead": 3})
+
+
 @pytest.mark.parametrize("mode", ["partial", "async"])
 def test_one_version_a_batch_needs_sync(mode):
     assert f"rollout.mode={mode} mixes versions" in refused(on_policy={"level": "batch"}, rollout={"mode": mode})

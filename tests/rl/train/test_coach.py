@@ -24,7 +24,7 @@ from rl.train.checkpoints import Checkpoints
 from rl.train.coach import learn, weights_folder
 from rl.train.fleet import Recipe
 from rl.train.progress import Progress
-from rl.train.run import TrainRun, TrainRunError, create, find, open_run
+from rl.train.run import TrainRun, TrainRunError, create, find, open_run, possible
 from schemas.arrow import KEPT
 from schemas.config import HardSearchConfig
 from schemas.errors import TouchstoneError
@@ -224,6 +224,23 @@ def test_a_split_that_the_release_lacks_is_refused_with_those_it_has(settings: S
         create(config(split="dev"), settings)
     with pytest.raises(TrainRunError, match="has no rows of math/train"):
         create(config(family="math"), settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"optimiser": {"ranks": 2}}, "optimiser.ranks=2: each is a process of its own; set TOUCHSTONE_RAY=local"),
+        ({"rollout": {"workers": 3}}, "rollout.workers=3: each is a process of its own"),
+        ({"tools": {"pages": "/nowhere"}}, "tools.pages=/nowhere: is not there"),
+    ],
+)
+def test_what_cannot_be_done_here_is_refused_before_there_is_a_run(
+    settings: Settings, given: dict[str, object], said: str
+) -> None:
+    with pytest.raises(TrainRunError, match=said):
+        create(config(**given), settings)
+    assert not (settings.cache / "training").exists()
+    possible(config(optimiser={"ranks": 2}, rollout={"workers": 3}), replace(settings, ray="local"))
 
 
 def test_a_release_that_was_replaced_is_not_trained_on(settings: Settings, tmp_path: Path) -> None:
