@@ -1,5 +1,6 @@
 """The one config tree of curation. Frozen, checked once, every field read somewhere."""
 
+from collections import Counter
 from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
@@ -87,6 +88,14 @@ _READ_BY: dict[str, Family] = {
 """Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
 
 
+class Aim(Options):
+    """A stratum to make candidates of."""
+
+    stratum: str
+    weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """Its share is this over the sum of all."""
+
+
 class CurateConfig(Options):
     """One curation run. Equal configs make equal candidates."""
 
@@ -99,6 +108,8 @@ class CurateConfig(Options):
     """With `accept`: give up after this many candidates for each task asked for."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     world: str = "atlas"
+    aims: tuple[Aim, ...] = ()
+    """Strata to make candidates of; empty leaves the mix to the family."""
     batch: int = Field(default=200, ge=1, le=10**6)
     """Candidates a batch stage handles at once."""
     hard_search: HardSearchConfig = HardSearchConfig()
@@ -128,6 +139,14 @@ class CurateConfig(Options):
     def _one_goal(self) -> "CurateConfig":
         if self.candidates is not None and self.accept is not None:
             raise ValueError(f"candidates={self.candidates} and accept={self.accept}: exclude each other; give one")
+        return self
+
+    @model_validator(mode="after")
+    def _aims_at_something(self) -> "CurateConfig":
+        if self.aims and not sum(aim.weight for aim in self.aims):
+            raise ValueError("aims: all weights are 0; give one of them more")
+        if twice := [name for name, n in Counter(aim.stratum for aim in self.aims).items() if n > 1]:
+            raise ValueError(f"aims: name {twice[0]} twice; give it one weight")
         return self
 
     @model_validator(mode="after")

@@ -7,6 +7,7 @@ To add one: a package beside these whose class implements `Generator`, its name 
 from collections.abc import Callable
 
 from pipeline.corpora.world import World
+from pipeline.families.aims import Aimed
 from pipeline.families.base import Generator, Miss
 from schemas.config import CurateConfig
 from schemas.errors import TouchstoneError
@@ -43,7 +44,14 @@ def generator(config: CurateConfig, world: World | None) -> Generator:
     """The generator of `config.family`; `world` may be `None` for a family that asks about none."""
     if config.family not in FAMILIES:
         raise FamilyError(f"family={config.family}: not registered; one of {', '.join(FAMILIES)}")
-    return FAMILIES[config.family](config, world)
+    make = FAMILIES[config.family](config, world)
+    if not config.aims:
+        return make
+    if unknown := [aim.stratum for aim in config.aims if aim.stratum not in make.strata]:
+        raise FamilyError(
+            f"aims={unknown[0]}: {config.family} makes no such stratum; it makes {', '.join(make.strata)}"
+        )
+    return Aimed(make, {aim.stratum: aim.weight for aim in config.aims})
 
 
 __all__ = ["FAMILIES", "FamilyError", "Generator", "Miss", "generator"]

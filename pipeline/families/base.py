@@ -19,6 +19,15 @@ class Generator(Protocol):
     """
 
     @property
+    def strata(self) -> tuple[str, ...]:
+        """Those that it can be asked for, in order."""
+        ...
+
+    def at(self, seed: int, index: int, stratum: str) -> Task | Miss:
+        """A candidate of one of `strata`; a miss where it found none."""
+        ...
+
+    @property
     def family(self) -> Family: ...
 
     @property

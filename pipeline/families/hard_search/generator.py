@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from functools import cached_property
 
 from pipeline.corpora.atlas import CORE_TYPES
@@ -27,6 +28,8 @@ HOPS = 7
 """Facts a question may need at most."""
 TARGETS, TRIES = 12, 12
 """Answers tried for a candidate, and draws for each, before it is a miss."""
+STRATA_DRAWS = 150
+"""Of each way to hide the ends of clues, to see which strata there are."""
 PILOT, HOPELESS, ANSWERS = 48, 8, 20
 """Answers drawn to see how often a type can be asked about, and after how many in vain to stop. It must be askable of 20: else
 one answer exceeds 5 %."""
@@ -53,13 +56,35 @@ class HardSearch:
     def __call__(self, seed: int, index: int) -> Task | Miss:
         rng = random.Random(f"{seed}/{index}/hard_search/{VERSION}")
         plan = rng.choices(list(self.plans), [PLANS[p] for p in self.plans])[0]
+        return self._candidate(rng, plan, seed, index)
+
+    def at(self, seed: int, index: int, stratum: str) -> Task | Miss:
+        """The way to hide the ends of clues is that of the stratum; queries with another number of hops are passed over."""
+        rng = random.Random(f"{seed}/{index}/{stratum}/{VERSION}")
+        return self._candidate(rng, stratum.rpartition("/")[2], seed, index, stratum)
+
+    @cached_property
+    def strata(self) -> tuple[str, ...]:
+        """Those that turn up more than once in some draws of every way to obfuscate."""
+        found: Counter[str] = Counter()
+        for plan, types in self.plans.items():
+            rng = random.Random(f"strata/{plan}")
+            for type in rng.choices(list(types), list(types.values()), k=STRATA_DRAWS):
+                query = self.draw(rng, rng.choice(self.world.of_type(type)), plan)
+                if query is not None and self.obfuscation(query) == plan:
+                    found[str(self._stratum(query))] += 1
+        return tuple(sorted(stratum for stratum, n in found.items() if n > 1))
+
+    def _candidate(
+        self, rng: random.Random, plan: str, seed: int, index: int, stratum: str | None = None
+    ) -> Task | Miss:
         types = self.plans[plan]
         type = rng.choices(list(types), list(types.values()))[0]
         reason = "no_clue_set"
         for target in rng.choices(self.world.of_type(type), k=TARGETS):
             for _ in range(TRIES):
                 query = self.draw(rng, target, plan)
-                if query is None:
+                if query is None or stratum not in (None, str(self._stratum(query))):
                     continue
                 made = self._task(rng, query, target, seed, index)
                 if isinstance(made, Task):

@@ -98,6 +98,12 @@ class Names:
             aliases=tuple(n for n in names if n != name and owners[normal(n)] == {entity}),
         )
 
+    def called(self, text: str, type: str) -> frozenset[str]:
+        """The entities of the type that a text names, with nothing beside the name but an article."""
+        words, owners = normal(text), self._owners_of(type)
+        bare = words[1:] if words[:1] in {("the",), ("a",), ("an",)} else words
+        return frozenset(owners.get(words) or owners.get(bare) or ())
+
     def leaks(self, question: str, answer: EntityAnswer) -> bool:
         """Whether a question says its answer: a name of it word for word, or a word which only such a name has."""
         words = normal(question)
