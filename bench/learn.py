@@ -19,7 +19,7 @@ from rl.train.run import TrainRun, create
 from schemas.evaluation import Estimate
 from schemas.training import TrainConfig
 
-MINUTES, ATTEMPTS = 9.5, 4
+MINUTES, ATTEMPTS = 9.5, 16
 GAMMA = 0.8
 """Episodes have three turns: the first is then worth .64, as much as 0.98 leaves of 23 turns."""
 SETTINGS: dict[str, dict[str, Any]] = {
