@@ -13,13 +13,12 @@ from bench.releases import hard_search
 from bench.schedule import MODES, ceiling
 from infra.settings import Settings
 from infra.tools.base import ToolResult, Tools, ToolSession, ToolSpec
-from rl.policy import Policy
 from rl.tooling import Opened
 from rl.train.buffer import Buffer
 from rl.train.checkpoints import Checkpoints
 from rl.train.coach import learn
 from rl.train.run import TrainRun, create
-from rl.train.worker import RolloutWorker
+from rl.train.worker import Read, RolloutWorker
 from schemas.task import Task
 from schemas.training import Mode, TrainConfig
 from schemas.trajectory import ToolCall
@@ -96,9 +95,9 @@ class Shortened(TrainRun):
 class SlowWorker(RolloutWorker):
     """A worker whose tools are slow."""
 
-    async def _open(self, names: frozenset[str]) -> tuple[Policy, Opened]:
-        policy, opened = await super()._open(names)
-        return policy, replace(opened, tools=SlowTools(opened.tools))
+    async def _open(self, names: frozenset[str]) -> tuple[Read, Opened]:
+        read, opened = await super()._open(names)
+        return read, replace(opened, tools=SlowTools(opened.tools))
 
 
 class SlowTools:

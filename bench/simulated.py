@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from rl.learn.records import Batch, Graded, Verdict, Weights
 from rl.train.parts import Order, Played
 from schemas.answer import EntityAnswer
+from schemas.measured import AttemptOutcome, Diagnosis
 from schemas.query import Problem
 from schemas.task import Lineage, Task
 from schemas.trajectory import StopReason, Trajectory, Turn
@@ -59,7 +60,10 @@ class SimulatedParts:
             stop=StopReason.ANSWERED, answer="yes",
         )  # fmt: skip
         verdict = Verdict.RIGHT if right else Verdict.WRONG
-        return Played(graded=Graded(uid=order.uid, trajectory=attempt, verdict=verdict), spent=spent)
+        diagnosis = Diagnosis(outcome=AttemptOutcome.RIGHT if right else AttemptOutcome.WRONG_VALUE)
+        return Played(
+            graded=Graded(uid=order.uid, trajectory=attempt, verdict=verdict), diagnosis=diagnosis, spent=spent
+        )
 
     async def cut(self) -> None:
         self._cuts += 1

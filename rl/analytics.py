@@ -1,41 +1,84 @@
-"""What attempts came to: counts of how they ended, and a few to look at."""
+"""What attempts came to: how they ended and why, stratum by stratum, and a few to look at."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from rl.learn.records import Verdict
 from rl.train.buffer import Ended
-from schemas.measured import Failure
+from schemas.measured import CONTENT, AttemptOutcome, Failure
 from schemas.task import Task
 from schemas.trajectory import Trajectory
 
 KINDS = (Verdict.RIGHT, Verdict.WRONG, Verdict.NONE)
+PRIOR = 0.5
+"""Of a pass rate: Jeffreys' Beta(.5, .5), as that of `Difficulty`."""
+ADVICE = {
+    AttemptOutcome.FORMAT: "what it writes is no step: begin with more supervised steps, or make reward.format weigh more",
+    AttemptOutcome.TRUNCATED: "a turn is cut: raise limits.max_tokens",
+    AttemptOutcome.OVERFLOW: "the window is full: raise limits.context, or set limits.management.mode",
+    AttemptOutcome.TOOL_ERROR: "tools are down: see their servers' logs, raise tools.call_seconds or tools.replicas",
+    AttemptOutcome.INFRA: "the model's server broke or time ran out: see its log, raise rollout.seconds",
+    AttemptOutcome.UNSURE: "the grader cannot tell: look at such answers, the gold may need aliases",
+}
+"""What may help where the question is not at fault."""
 
 
 def failure_stats(attempts: Iterable[Ended], strata: Mapping[str, str]) -> list[Failure]:
     """Every attempt in exactly one row: by stratum, version and outcome, in that order. `strata` are those of tasks."""
-    sizes: dict[tuple[str, str, str], list[tuple[int, int]]] = defaultdict(list)
+    found: dict[tuple[str, str], dict[AttemptOutcome, list[Ended]]] = defaultdict(lambda: defaultdict(list))
     for each in attempts:
-        outcome = each.stop if each.verdict == Verdict.NONE else each.verdict
-        sizes[strata[each.task_id], each.version, outcome].append((each.turns, each.tokens))
+        found[strata[each.task_id], each.version][each.diagnosis.outcome].append(each)
     return [
-        Failure(
-            stratum=stratum,
-            version=version,
-            outcome=outcome,
-            n=len(found),
-            turns=fmean(turns for turns, _ in found),
-            tokens=fmean(tokens for _, tokens in found),
-        )
-        for (stratum, version, outcome), found in sorted(sizes.items(), key=lambda item: _order(*item[0]))
+        _row(stratum, version, outcome, ended[outcome], _posterior(ended))
+        for (stratum, version), ended in sorted(found.items(), key=lambda item: (item[0][0], int(item[0][1] or -1)))
+        for outcome in sorted(ended)
     ]
 
 
-def _order(stratum: str, version: str, outcome: str) -> tuple[str, int, str]:
-    """Versions are numbers, and 9 comes before 10; an attempt that has no turn has none."""
-    return stratum, int(version or -1), outcome
+def _posterior(ended: Mapping[AttemptOutcome, Sequence[Ended]]) -> tuple[float, float]:
+    """Of the pass rate, from right attempts and failures at what was asked; what broke, or cannot be told, says nothing."""
+    wrong = sum(len(those) for outcome, those in ended.items() if outcome in CONTENT)
+    return PRIOR + len(ended.get(AttemptOutcome.RIGHT, ())), PRIOR + wrong
+
+
+def _row(
+    stratum: str, version: str, outcome: AttemptOutcome, those: Sequence[Ended], posterior: tuple[float, float]
+) -> Failure:
+    signs = [each.diagnosis for each in those]
+    calls = sorted({tool for sign in signs for tool in sign.calls})
+    uncalled = sorted({tool for sign in signs for tool in sign.uncalled})
+    return Failure(
+        stratum=stratum,
+        version=version,
+        outcome=outcome,
+        n=len(those),
+        turns=fmean(each.turns for each in those),
+        tokens=fmean(each.tokens for each in those),
+        seconds=fmean(each.spent for each in those),
+        failed_at=_mean(sign.failed_at for sign in signs),
+        clues_met=_mean(sign.clues_met / sign.clues for sign in signs if sign.clues_met is not None and sign.clues),
+        unread=fmean(len(sign.unread) / sign.pages if sign.pages else 0.0 for sign in signs),
+        calls={tool: fmean(sign.calls.get(tool, 0) for sign in signs) for tool in calls},
+        uncalled={tool: fmean(tool in sign.uncalled for sign in signs) for tool in uncalled},
+        pass_a=posterior[0],
+        pass_b=posterior[1],
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    found = [value for value in values if value is not None]
+    return fmean(found) if found else None
+
+
+def advice(failures: Iterable[Failure]) -> dict[AttemptOutcome, int]:
+    """Attempts that ended in a way which `ADVICE` is for, most frequent first."""
+    counts: dict[AttemptOutcome, int] = defaultdict(int)
+    for row in failures:
+        if row.outcome in ADVICE:
+            counts[row.outcome] += row.n
+    return dict(sorted(counts.items(), key=lambda item: -item[1]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -297,5 +297,17 @@ METRICS = Table(
 FAILURES = Table(
     "failure",
     Failure,
-    {"stratum": TEXT, "version": TEXT, "outcome": TEXT, "n": INT, "turns": FLOAT, "tokens": FLOAT},
+    {
+        "stratum": TEXT,
+        "version": TEXT,
+        "outcome": TEXT,
+        "n": INT,
+        **dict.fromkeys(("turns", "tokens", "seconds", "failed_at", "clues_met", "unread"), FLOAT),
+        "calls": TEXT,
+        "uncalled": TEXT,
+        "pass_a": FLOAT,
+        "pass_b": FLOAT,
+    },
+    json=("calls", "uncalled"),
+    optional=("failed_at", "clues_met"),
 )

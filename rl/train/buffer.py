@@ -18,6 +18,7 @@ from typing import TypeVar
 from rl.learn.records import Batch, Graded
 from rl.train.parts import Order
 from schemas.errors import TouchstoneError
+from schemas.measured import Diagnosis
 
 T = TypeVar("T")
 
@@ -30,12 +31,16 @@ CREATE INDEX IF NOT EXISTS by_step ON groups (step);
 CREATE TABLE IF NOT EXISTS attempts (
     uid TEXT PRIMARY KEY, grp TEXT NOT NULL REFERENCES groups (name), seed INTEGER NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('open', 'finished', 'trained', 'dropped')),
-    reason TEXT, verdict TEXT, stop TEXT, turns INTEGER, tokens INTEGER, version TEXT,
+    reason TEXT, turns INTEGER, tokens INTEGER, version TEXT, diagnosis TEXT,
     spent REAL NOT NULL DEFAULT 0, content TEXT);
 CREATE INDEX IF NOT EXISTS by_group ON attempts (grp);
 CREATE INDEX IF NOT EXISTS by_state ON attempts (state);
 CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, seconds REAL, metrics TEXT);
 """
+
+
+_VERSION = 1
+"""Of these tables; raised when one changes."""
 
 
 class BufferError(TouchstoneError):
@@ -77,12 +82,11 @@ class Ended:
     """What stays of an attempt that is over, trained or not."""
 
     task_id: str
-    verdict: str
-    stop: str
     turns: int
     tokens: int
     version: str
     """Of its last turn; empty where it has none."""
+    diagnosis: Diagnosis
     spent: float
     """Seconds of play, all its stints together."""
 
@@ -126,7 +130,7 @@ class Buffer:
         """Keep where an open attempt stands."""
         await self._move(order.uid, "open", {"content": order.model_dump_json(), "spent": order.spent})
 
-    async def finish(self, graded: Graded, spent: float) -> None:
+    async def finish(self, graded: Graded, diagnosis: Diagnosis, spent: float) -> None:
         """An open attempt is over."""
         trajectory = graded.trajectory
         await self._move(
@@ -135,8 +139,7 @@ class Buffer:
             {
                 "content": graded.model_dump_json(),
                 "spent": spent,
-                "verdict": graded.verdict,
-                "stop": trajectory.stop,
+                "diagnosis": diagnosis.model_dump_json(),
                 "turns": len(trajectory.turns),
                 "tokens": trajectory.tokens,
                 "version": trajectory.turns[-1].version if trajectory.turns else "",
@@ -252,10 +255,17 @@ class Buffer:
     async def ended(self) -> list[Ended]:
         """Every attempt that is over, in the order of admission."""
         sql = (
-            "SELECT task_id, verdict, stop, turns, tokens, version, spent FROM attempts JOIN groups ON grp = name "
+            "SELECT task_id, turns, tokens, version, diagnosis, spent FROM attempts JOIN groups ON grp = name "
             "WHERE state != 'open' ORDER BY number, uid"
         )
-        return await self._do(lambda db: [Ended(*row) for row in db.execute(sql)])
+
+        def work(db: sqlite3.Connection) -> list[Ended]:
+            return [
+                Ended(task_id, turns, tokens, version, Diagnosis.model_validate_json(diagnosis), spent)
+                for task_id, turns, tokens, version, diagnosis, spent in db.execute(sql)
+            ]
+
+        return await self._do(work)
 
     async def archive(self, through: int, write: Callable[[Iterable[Graded]], None]) -> None:
         """Hand the attempts of all steps up to `through` to `write`, then forget their turns."""
@@ -312,7 +322,11 @@ class Buffer:
         db.execute("PRAGMA journal_mode=WAL")
         # A commit reaches the operating system before it returns; only a power cut can lose the last ones.
         db.execute("PRAGMA synchronous=NORMAL")
+        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempts'").fetchone()
+        if made and db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+            raise BufferError(f"{self.path}: is of another version of this project; begin the run anew")
         db.executescript(_TABLES)
+        db.execute(f"PRAGMA user_version = {_VERSION}")
         return db
 
 

@@ -132,8 +132,8 @@ class Loop:
             ahead = next((i for i, other in enumerate(self._queue) if other.saved is None), len(self._queue))
             self._queue.insert(ahead, saved)
             return
-        assert played.graded is not None
-        await self._buffer.finish(played.graded, played.spent)
+        assert played.graded is not None and played.diagnosis is not None
+        await self._buffer.finish(played.graded, played.diagnosis, played.spent)
         self._open[waiting.group] -= 1
         if not self._open[waiting.group]:
             del self._open[waiting.group]

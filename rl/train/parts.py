@@ -13,6 +13,7 @@ from infra.client import Completion
 from rl.env import Snapshot
 from rl.learn.records import Batch, Graded, Weights
 from schemas.base import Record
+from schemas.measured import Diagnosis
 from schemas.task import Task
 from schemas.trajectory import Turn
 
@@ -31,9 +32,10 @@ class Order(Record):
 
 
 class Played(Record):
-    """What a stint led to: an attempt that is over (`graded`), or one to go on with (`saved`)."""
+    """What a stint led to: an attempt that is over (`graded`, with its `diagnosis`), or one to go on with (`saved`)."""
 
     graded: Graded | None = None
+    diagnosis: Diagnosis | None = None
     saved: Order | None = None
     spent: float
     """Seconds of all stints."""

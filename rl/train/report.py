@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from infra.files import write_table, write_whole
+from rl.analytics import ADVICE, advice
 from rl.evaluate import compare
 from rl.learn.records import Verdict
 from rl.train.account import Account, account
@@ -20,7 +21,7 @@ from rl.train.run import TrainRun
 from schemas.answer import canonical_answer
 from schemas.arrow import FAILURES, METRICS
 from schemas.evaluation import Estimate, Evaluation
-from schemas.measured import Failure
+from schemas.measured import AttemptOutcome, Failure
 
 FILE = "report.html"
 LONGEST = 4000
@@ -42,7 +43,7 @@ class Ending(NamedTuple):
     """How many of a stratum's attempts ended so, and their share of it in the first and in the second half of versions."""
 
     stratum: str
-    outcome: str
+    outcome: AttemptOutcome
     n: int
     first: str
     second: str
@@ -82,6 +83,8 @@ def page(account: Account) -> str:
             counts=fates(account),
             closes=closes(account),
             endings=endings(account.failures),
+            advice=advice(account.failures),
+            helps=ADVICE,
             samples=account.samples,
             settings=json.dumps(account.config.model_dump(mode="json"), indent=1, ensure_ascii=False),
             described=METRICS_OF,
@@ -149,7 +152,7 @@ def endings(failures: Iterable[Failure]) -> list[Ending]:
     rows = list(failures)
     middle = max((_number(row.version) for row in rows), default=0) / 2
     halves: dict[tuple[str, bool], int] = defaultdict(int)
-    kinds: dict[tuple[str, str], list[Failure]] = defaultdict(list)
+    kinds: dict[tuple[str, AttemptOutcome], list[Failure]] = defaultdict(list)
     for row in rows:
         halves[row.stratum, _number(row.version) > middle] += row.n
         kinds[row.stratum, row.outcome].append(row)

@@ -12,10 +12,12 @@ import zlib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.corpora import World, load_world
 from pipeline.grading import agrade
 from pipeline.solver import SolverDown
+from rl.diagnosis import Diagnoser
 from rl.env import Env, EnvError
 from rl.learn.records import Graded, Verdict
 from rl.policy import Policy
@@ -55,14 +57,14 @@ class RolloutWorker:
         self._setup = setup
         self._engines = tuple(engines)
         self._cuts = 0
-        self._reading: asyncio.Task[tuple[Policy, World | None]] | None = None
-        self._opening: dict[frozenset[str], asyncio.Task[tuple[Policy, Opened]]] = {}
+        self._reading: asyncio.Task[Read] | None = None
+        self._opening: dict[frozenset[str], asyncio.Task[tuple[Read, Opened]]] = {}
         self._opened = AsyncExitStack()
 
     async def play(self, order: Order) -> Played:
         """One stint. Raises `SolverDown`; and `PartDied` where the engine is a part that died, as if the stint had not begun."""
         setup, cuts = self._setup, self._cuts
-        env = await self._env(order.task)
+        env, diagnose = await self._env(order.task)
         began = time.monotonic()
         turns = list(order.turns)
         try:
@@ -88,7 +90,11 @@ class RolloutWorker:
             await env.close()
         trajectory = ended(order.task, order.seed, turns, last, setup.solver, setup.arm)
         verdict = await _verdict(order.task, trajectory)
-        return Played(graded=Graded(uid=order.uid, trajectory=trajectory, verdict=verdict), spent=spent)
+        return Played(
+            graded=Graded(uid=order.uid, trajectory=trajectory, verdict=verdict),
+            diagnosis=diagnose(order.task, trajectory, verdict),
+            spent=spent,
+        )
 
     async def cut(self) -> None:
         """Returns at once; the plays that run return when each has its turn."""
@@ -102,27 +108,35 @@ class RolloutWorker:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self._opened.aclose()
 
-    async def _env(self, task: Task) -> Env:
+    async def _env(self, task: Task) -> tuple[Env, Diagnoser]:
         """Raises `SolverDown` where what it needs cannot be had."""
         names = frozenset(task.tools)
         if names not in self._opening:
             self._opening[names] = asyncio.ensure_future(self._open(names))
         try:
-            policy, opened = await asyncio.shield(self._opening[names])
+            read, opened = await asyncio.shield(self._opening[names])
         except TouchstoneError as error:
             raise SolverDown(str(error)) from error
-        return Env(opened.tools, policy.format, policy.limits, opened.extra)
+        return Env(opened.tools, read.policy.format, read.policy.limits, opened.extra), read.diagnose
 
-    async def _open(self, names: frozenset[str]) -> tuple[Policy, Opened]:
+    async def _open(self, names: frozenset[str]) -> "tuple[Read, Opened]":
         if self._reading is None:
             self._reading = asyncio.ensure_future(asyncio.to_thread(_read, self._setup))
-        policy, world = await asyncio.shield(self._reading)
-        return policy, await self._opened.enter_async_context(open_tools(world, self._setup.tools, names))
+        read = await asyncio.shield(self._reading)
+        return read, await self._opened.enter_async_context(open_tools(read.world, self._setup.tools, names))
 
 
-def _read(setup: WorkerSetup) -> tuple[Policy, World | None]:
+class Read(NamedTuple):
+    """What a worker has from files."""
+
+    policy: Policy
+    world: World | None
+    diagnose: Diagnoser
+
+
+def _read(setup: WorkerSetup) -> Read:
     world = None if setup.world is None else load_world(setup.world, setup.cache)
-    return Policy.load(setup.policy, setup.limits), world
+    return Read(Policy.load(setup.policy, setup.limits), world, Diagnoser(world))
 
 
 async def _verdict(task: Task, trajectory: Trajectory) -> Verdict:

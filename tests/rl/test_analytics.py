@@ -1,9 +1,9 @@
 """How attempts ended: each is counted once, and the ones to look at are of the first and of the last."""
 
-from rl.analytics import failure_stats, samples
+from rl.analytics import ADVICE, advice, failure_stats, samples
 from rl.learn.records import Verdict
 from rl.train.buffer import Ended
-from schemas.measured import Failure
+from schemas.measured import CONTENT, AttemptOutcome, Diagnosis
 from schemas.trajectory import StopReason, Trajectory
 from tests.pipeline.tasks import search_task
 
@@ -11,18 +11,19 @@ TASK = search_task()
 STRATA = {"a": "s/1", "b": "s/2"}
 
 
-def ended(task_id, verdict, stop="answered", *, turns=1, tokens=0, version="0"):
-    return Ended(task_id=task_id, verdict=verdict, stop=stop, turns=turns, tokens=tokens, version=version, spent=0.0)
+def ended(task_id, outcome, *, turns=1, tokens=0, version="0", spent=0.0, **signs):
+    diagnosis = Diagnosis(outcome=outcome, **signs)
+    return Ended(task_id=task_id, turns=turns, tokens=tokens, version=version, diagnosis=diagnosis, spent=spent)
 
 
 def test_every_attempt_is_counted_in_one_row():
     attempts = [
         ended("a", "right", turns=2, tokens=10, version="9"),
         ended("a", "right", turns=1, tokens=20, version="9"),
-        ended("a", "wrong", version="10"),
-        ended("a", "none", "format", version="9"),
-        ended("a", "none", "infra", turns=0, version=""),
-        ended("b", "undecided"),
+        ended("a", "gave_up", version="10"),
+        ended("a", "format", version="9"),
+        ended("a", "infra", turns=0, version=""),
+        ended("b", "unsure"),
     ]
     rows = failure_stats(attempts, STRATA)
     assert sum(row.n for row in rows) == len(attempts)
@@ -30,12 +31,29 @@ def test_every_attempt_is_counted_in_one_row():
         ("s/1", "", "infra", 1),
         ("s/1", "9", "format", 1),
         ("s/1", "9", "right", 2),
-        ("s/1", "10", "wrong", 1),
-        ("s/2", "0", "undecided", 1),
+        ("s/1", "10", "gave_up", 1),
+        ("s/2", "0", "unsure", 1),
     ]
-    assert rows[2] == Failure(  # (2 + 1) / 2 turns, (10 + 20) / 2 tokens
-        stratum="s/1", version="9", outcome="right", n=2, turns=1.5, tokens=15.0
-    )
+    assert (rows[2].turns, rows[2].tokens) == (1.5, 15.0)  # (2 + 1) / 2 and (10 + 20) / 2
+
+
+def test_what_shows_why_is_a_mean_over_the_attempts_that_have_it():
+    lost = {"clues": 4, "pages": 2, "unread": ("x",), "uncalled": ("open",)}
+    attempts = [
+        ended("a", "near_miss", spent=1.0, **lost, clues_met=3, failed_at=2, calls={"search": 1}),
+        ended("a", "near_miss", spent=4.0, clues=4, pages=2, calls={"search": 2, "open": 4}),
+    ]
+    (row,) = failure_stats(attempts, STRATA)
+    assert (row.seconds, row.failed_at, row.clues_met, row.unread) == (2.5, 2.0, 0.75, 0.25)
+    assert (row.calls, row.uncalled) == ({"open": 2.0, "search": 1.5}, {"open": 0.5})
+
+
+def test_only_what_was_asked_says_how_hard_it_is():
+    kinds = ["right", "right", "wrong_value", "format", "infra", "unsure", "tool_error", "overflow"]
+    rows = failure_stats([ended("a", kind) for kind in kinds], STRATA)
+    assert {(row.pass_a, row.pass_b) for row in rows} == {(2.5, 1.5)}  # 2 right and 1 wrong on Beta(.5, .5)
+    assert list(advice(rows).values()) == [1, 1, 1, 1, 1]
+    assert set(ADVICE) == set(AttemptOutcome) - CONTENT - {AttemptOutcome.RIGHT}
 
 
 def attempt(number):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from schemas.answer import CodeAnswer, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
 from schemas.certificate import Certificate, Outcome
 from schemas.difficulty import Difficulty
-from schemas.measured import Failure, Metric
+from schemas.measured import AttemptOutcome, Failure, Metric
 from schemas.query import Band, Clue, EntityRef, Problem, Query
 from schemas.row import Candidate, Kept, Rejected
 from schemas.task import Evidence, Lineage, NearMiss, Task
@@ -144,4 +144,13 @@ attempts = st.builds(
     tokens=whole,
 )
 metrics = st.builds(Metric, step=count, seconds=real, name=text, population=text, value=st.none() | real)
-failures = st.builds(Failure, stratum=text, version=text, outcome=text, n=count, turns=real, tokens=real)
+failures = st.builds(
+    Failure,
+    stratum=text,
+    version=text,
+    outcome=st.sampled_from(AttemptOutcome),
+    n=count,
+    **dict.fromkeys(("turns", "tokens", "seconds", "unread", "pass_a", "pass_b"), real),
+    **dict.fromkeys(("failed_at", "clues_met"), st.none() | real),
+    **dict.fromkeys(("calls", "uncalled"), st.dictionaries(text, real, max_size=2)),
+)

@@ -9,7 +9,7 @@ from rl.train.buffer import Counts
 from rl.train.metrics import tabled
 from schemas import evaluation as scores
 from schemas.evaluation import Block, Estimate, Evaluation, StratumScore
-from schemas.measured import Failure, Metric
+from schemas.measured import AttemptOutcome, Failure, Metric
 from schemas.training import TrainConfig
 from schemas.trajectory import StopReason, ToolCall, Trajectory, Turn
 from tests.pipeline.tasks import search_task
@@ -96,17 +96,38 @@ def looked_at(text: str) -> list[Sample]:
 def endings() -> list[Failure]:
     """12 attempts by each of versions 0 to 4, of which more are right each time, and three that broke at once."""
     rows = [
-        ("right", version, 2 * version, 3.0) if outcome == "right" else ("wrong", version, 12 - 2 * version, 4.0)
+        (outcome, version, n, turns)
         for version in range(5)
-        for outcome in ("right", "wrong")
+        for outcome, n, turns in (
+            (AttemptOutcome.RIGHT, 2 * version, 3.0),
+            (AttemptOutcome.NEAR_MISS, 12 - 2 * version, 4.0),
+        )
     ]
     counted = [
-        Failure(stratum=TASK.stratum, version=str(version), outcome=outcome, n=n, turns=turns, tokens=400)
+        ending(outcome, str(version), n, turns=turns, pass_a=0.5 + 2 * version, pass_b=12.5 - 2 * version)
         for outcome, version, n, turns in rows
         if n
     ]
-    broken = Failure(stratum=TASK.stratum, version="", outcome="tool_down", n=3, turns=0, tokens=0)
-    return [broken, *counted]
+    return [ending(AttemptOutcome.TOOL_ERROR, "", 3, turns=0.0, pass_a=0.5, pass_b=0.5), *counted]
+
+
+def ending(outcome: AttemptOutcome, version: str, n: int, *, turns: float, pass_a: float, pass_b: float) -> Failure:
+    return Failure(
+        stratum=TASK.stratum,
+        version=version,
+        outcome=outcome,
+        n=n,
+        turns=turns,
+        tokens=400,
+        seconds=2.5,
+        failed_at=None if outcome is AttemptOutcome.RIGHT else turns,
+        clues_met=0.5,
+        unread=0.25,
+        calls={"search": 1.5},
+        uncalled={"open": 1.0},
+        pass_a=pass_a,
+        pass_b=pass_b,
+    )
 
 
 def figures(steps: int) -> list[Metric]:

@@ -2,6 +2,7 @@
 
 from bench.simulated import turn
 from rl.learn.records import Graded, Verdict
+from schemas.measured import AttemptOutcome, Diagnosis
 from schemas.trajectory import StopReason, Trajectory
 
 
@@ -20,3 +21,7 @@ def graded(
     )
     verdict = (Verdict.RIGHT if right else Verdict.WRONG) if answered else Verdict.NONE
     return Graded(uid=uid, trajectory=attempt, verdict=verdict)
+
+
+def diagnosis(right: bool) -> Diagnosis:
+    return Diagnosis(outcome=AttemptOutcome.RIGHT if right else AttemptOutcome.WRONG_VALUE)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -13,8 +14,7 @@ from infra.settings import ROOT
 from rl.learn.records import Batch
 from rl.train.buffer import Buffer, BufferError, Counts
 from rl.train.parts import Order
-from schemas.trajectory import StopReason
-from tests.rl.train.attempts import graded
+from tests.rl.train.attempts import diagnosis, graded
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ async def test_an_attempt_goes_from_open_to_finished_to_trained_or_dropped(buffe
     members = await buffer.admit(0, 0, "a", [11, 12])
     assert [(m.uid, m.seed, m.saved) for m in members] == [("0-a/0", 11, None), ("0-a/1", 12, None)]
     assert await buffer.counts() == Counts(admitted=2, trained=0, dropped={}, suspended=2)
-    await buffer.finish(graded("0-a/0", True), 1.0)
+    await buffer.finish(graded("0-a/0", True), diagnosis(True), 1.0)
     assert await buffer.ready() == []
-    await buffer.finish(graded("0-a/1", False), 1.0)
+    await buffer.finish(graded("0-a/1", False), diagnosis(False), 1.0)
     assert await buffer.ready() == ["0-a"]
     await buffer.take(1, ["0-a"])
     assert await buffer.ready() == []
@@ -57,7 +57,7 @@ async def test_a_task_is_admitted_once_an_epoch(buffer):
 
 async def test_a_group_is_in_one_batch_and_a_step_has_one(buffer):
     await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", True), 0.0)
+    await buffer.finish(graded("0-a/0", True), diagnosis(True), 0.0)
     await buffer.take(1, ["0-a"])
     with pytest.raises(BufferError, match="in a batch already"):
         await buffer.take(2, ["0-a"])
@@ -68,9 +68,9 @@ async def test_a_group_is_in_one_batch_and_a_step_has_one(buffer):
 
 async def test_an_attempt_ends_once(buffer):
     await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", True), 0.0)
+    await buffer.finish(graded("0-a/0", True), diagnosis(True), 0.0)
     with pytest.raises(BufferError, match="over already"):
-        await buffer.finish(graded("0-a/0", False), 0.0)
+        await buffer.finish(graded("0-a/0", False), diagnosis(False), 0.0)
     with pytest.raises(BufferError, match="over already"):
         await buffer.save(Order(uid="0-a/0", task=tasks(1)[0], seed=1))
 
@@ -78,7 +78,7 @@ async def test_an_attempt_ends_once(buffer):
 async def test_a_step_settles_its_own_attempts_only(buffer):
     for number, name in enumerate("ab"):
         await buffer.admit(number, 0, name, [1])
-        await buffer.finish(graded(f"0-{name}/0", True), 0.0)
+        await buffer.finish(graded(f"0-{name}/0", True), diagnosis(True), 0.0)
     await buffer.take(1, ["0-a"])
     with pytest.raises(BufferError, match="not of its batch"):
         await buffer.settle(1, settled(["0-a/0", "0-b/0"], {}), {}, 0.0)
@@ -87,7 +87,7 @@ async def test_a_step_settles_its_own_attempts_only(buffer):
 
 async def test_a_step_taken_again_keeps_what_it_said_first(buffer):
     await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", True), 0.0)
+    await buffer.finish(graded("0-a/0", True), diagnosis(True), 0.0)
     await buffer.take(1, ["0-a"])
     for seconds, gauges in ((5.0, {"in_flight/attempts": 7.0}), (1.0, {})):
         await buffer.settle(1, settled(["0-a/0"], {}), {"loss/trained": 1.0, **gauges}, seconds)
@@ -107,7 +107,7 @@ async def test_what_was_put_aside_comes_back_first_and_as_it_was(buffer):
 
 async def test_what_was_archived_is_handed_over_once_and_forgotten(buffer):
     await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", True, task_id="a"), 0.0)
+    await buffer.finish(graded("0-a/0", True, task_id="a"), diagnosis(True), 0.0)
     await buffer.take(1, ["0-a"])
     await buffer.settle(1, settled(["0-a/0"], {}), {}, 0.0)
     seen: list[str] = []
@@ -116,14 +116,12 @@ async def test_what_was_archived_is_handed_over_once_and_forgotten(buffer):
     assert seen == ["0-a/0"]
     with pytest.raises(BufferError, match="archived with a checkpoint that is gone"):
         await buffer.batch(1)
-    assert [(one.task_id, one.verdict, one.stop, one.version) for one in await buffer.ended()] == [
-        ("a", "right", "answered", "0")
-    ]
+    assert [(one.task_id, one.diagnosis, one.version) for one in await buffer.ended()] == [("a", diagnosis(True), "0")]
 
 
 async def test_a_failed_archive_forgets_nothing(buffer):
     await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", True), 0.0)
+    await buffer.finish(graded("0-a/0", True), diagnosis(True), 0.0)
     await buffer.take(1, ["0-a"])
 
     def broken(attempts: object) -> None:
@@ -161,13 +159,13 @@ async def test_what_was_admitted_survives_kill_9(tmp_path):
         import asyncio, os, signal, sys
         from pathlib import Path
         from rl.train.buffer import Buffer
-        from tests.rl.train.attempts import graded
+        from tests.rl.train.attempts import diagnosis, graded
 
         async def main():
             buffer = Buffer(Path(sys.argv[1]))
             for number in range(1000):
                 await buffer.admit(number, 0, f"t{number}", [1, 2])
-                await buffer.finish(graded(f"0-t{number}/0", True), 0.0)
+                await buffer.finish(graded(f"0-t{number}/0", True), diagnosis(True), 0.0)
                 print(number, flush=True)
 
         asyncio.run(main())
@@ -190,7 +188,12 @@ async def test_what_was_admitted_survives_kill_9(tmp_path):
     assert counts.missing == 0
 
 
-async def test_infra_is_kept_apart_from_wrong(buffer):
-    await buffer.admit(0, 0, "a", [1])
-    await buffer.finish(graded("0-a/0", False, stop=StopReason.INFRA), 0.0)
-    assert [(one.verdict, one.stop) for one in await buffer.ended()] == [("none", "infra")]
+def test_a_buffer_of_another_version_is_refused(tmp_path):
+    path = tmp_path / "buffer.sqlite"
+    with sqlite3.connect(path) as older:
+        older.execute("CREATE TABLE attempts (uid TEXT PRIMARY KEY)")
+    older.close()
+    with pytest.raises(BufferError, match=r"buffer\.sqlite: is of another version of this project; begin the run anew"):
+        Buffer(path)
+    Buffer(tmp_path / "new.sqlite").close()
+    Buffer(tmp_path / "new.sqlite").close()

@@ -9,7 +9,7 @@ from rl.learn.records import Batch
 from rl.train.buffer import Buffer, BufferError
 from rl.train.checkpoints import Checkpoints
 from schemas.training import CheckpointOptions
-from tests.rl.train.attempts import graded
+from tests.rl.train.attempts import diagnosis, graded
 
 
 class WritingTrainer:
@@ -35,7 +35,7 @@ def buffer(tmp_path):
 
 async def stepped(buffer: Buffer, step: int, pass_rate: float) -> None:
     await buffer.admit(step, 0, f"t{step}", [1])
-    await buffer.finish(graded(f"0-t{step}/0", True, task_id=f"t{step}"), 0.0)
+    await buffer.finish(graded(f"0-t{step}/0", True, task_id=f"t{step}"), diagnosis(True), 0.0)
     await buffer.take(step, [f"0-t{step}"])
     batch = Batch(rows=(), trained=(f"0-t{step}/0",), dropped={})
     await buffer.settle(step, batch, {"pass_rate/valid": pass_rate}, 1.0)

@@ -21,7 +21,7 @@ from rl.train.loop import Loop
 from rl.train.parts import Order, Played
 from rl.train.stepper import Stepper, TrainingError
 from schemas.training import TrainConfig
-from tests.rl.train.attempts import graded
+from tests.rl.train.attempts import diagnosis, graded
 
 CONFIG = TrainConfig.model_validate(
     {
@@ -82,7 +82,8 @@ class NotingWorker:
         self.notes.add("worker", "play", order.uid)
         version = await self.engines[0].turn()
         right = order.seed % 2 == 0
-        return Played(graded=graded(order.uid, right, task_id=order.task.task_id, version=version), spent=TURN_S)
+        over = graded(order.uid, right, task_id=order.task.task_id, version=version)
+        return Played(graded=over, diagnosis=diagnosis(right), spent=TURN_S)
 
     async def cut(self) -> None:
         pass

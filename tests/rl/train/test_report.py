@@ -93,8 +93,13 @@ def test_endings_are_shares_of_a_stratum_in_each_half_of_the_versions() -> None:
     rows = {row.outcome: row for row in endings(some_endings())}
     # Versions 0..2 are the first half: 0 + 2 + 4 right of 36 and 3 that broke; versions 3 and 4: 6 + 8 of 24.
     assert (rows["right"].n, rows["right"].first, rows["right"].second) == (20, f"{6 / 39:.1%}", f"{14 / 24:.1%}")
-    assert (rows["tool_down"].first, rows["tool_down"].second) == (f"{3 / 39:.1%}", "0.0%")
+    assert (rows["tool_error"].first, rows["tool_error"].second) == (f"{3 / 39:.1%}", "0.0%")
     assert endings([]) == []
+
+
+def test_what_is_not_the_questions_fault_is_advice() -> None:
+    assert "3 tool error: tools are down" in page(at_its_end())
+    assert "not at fault" not in page(just_begun(1))
 
 
 def test_long_texts_are_cut_and_say_so() -> None:

@@ -13,6 +13,7 @@ from rl.learn.records import Verdict
 from rl.train.parts import Order, Played
 from rl.train.worker import RolloutWorker, WorkerSetup
 from schemas.episode import ToolOptions
+from schemas.measured import AttemptOutcome
 from schemas.trajectory import StopReason
 from tests.rl.test_env import ANSWER, BROKEN
 from tests.rl.train.engines import OPEN, RaisingEngine, ScriptedEngine, WaitingEngine, order, setup_in
@@ -39,21 +40,22 @@ async def to_its_end(worker: RolloutWorker, first: Order) -> tuple[Played, list[
 
 
 @pytest.mark.parametrize(
-    ("turns", "stop", "verdict"),
+    ("turns", "stop", "verdict", "outcome"),
     [
-        ((ANSWER,), StopReason.ANSWERED, Verdict.RIGHT),
-        ((ANSWER.replace("Niger", "Mali"),), StopReason.ANSWERED, Verdict.WRONG),
-        ((BROKEN,), StopReason.FORMAT, Verdict.NONE),
+        ((ANSWER,), StopReason.ANSWERED, Verdict.RIGHT, AttemptOutcome.RIGHT),
+        ((ANSWER.replace("Niger", "Mali"),), StopReason.ANSWERED, Verdict.WRONG, AttemptOutcome.WRONG_ENTITY),
+        ((BROKEN,), StopReason.FORMAT, Verdict.NONE, AttemptOutcome.FORMAT),
     ],
 )
-async def test_an_attempt_that_is_over_is_graded(
-    setup: WorkerSetup, turns: tuple[str], stop: StopReason, verdict: Verdict
+async def test_an_attempt_that_is_over_is_graded_and_diagnosed(
+    setup: WorkerSetup, turns: tuple[str], stop: StopReason, verdict: Verdict, outcome: AttemptOutcome
 ) -> None:
     worker = RolloutWorker(setup, [ScriptedEngine(turns)])
     played = await worker.play(order(3))
     await worker.close()
     assert played.saved is None and played.graded is not None
     graded = played.graded
+    assert played.diagnosis is not None and played.diagnosis.outcome is outcome
     assert (graded.uid, graded.verdict, graded.trajectory.stop) == ("g/3", verdict, stop)
     assert (graded.trajectory.solver, graded.trajectory.arm, graded.trajectory.seed) == ("bytes@run", "tools", 3)
     assert {turn.version for turn in graded.trajectory.turns} == {"0"}
