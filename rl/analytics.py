@@ -1,6 +1,6 @@
 """What attempts came to: how they ended and why, stratum by stratum, and a few to look at."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -74,11 +74,11 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def advice(failures: Iterable[Failure]) -> dict[AttemptOutcome, int]:
     """Attempts that ended in a way which `ADVICE` is for, most frequent first."""
-    counts: dict[AttemptOutcome, int] = defaultdict(int)
+    counts: Counter[AttemptOutcome] = Counter()
     for row in failures:
         if row.outcome in ADVICE:
             counts[row.outcome] += row.n
-    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+    return dict(counts.most_common())
 
 
 @dataclass(frozen=True, slots=True)

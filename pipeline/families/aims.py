@@ -1,4 +1,4 @@
-"""A family whose candidates are shared out among its strata, as a plan says."""
+"""A family whose candidates are shared out among its strata."""
 
 from bisect import bisect
 from collections.abc import Mapping

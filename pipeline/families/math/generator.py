@@ -47,7 +47,7 @@ class Math:
         for _ in range(TRIES):
             template = TEMPLATES[rng.choices(list(shares), list(shares.values()))[0]]
             parameters = _drawn(template, rng)
-            if str(self._stratum(template, parameters)) == stratum:
+            if str(self._stratum(template, parameters, template.solve(parameters))) == stratum:
                 return self._task(template, parameters, seed, index)
         return Miss(reason=f"off_target: {stratum}")
 
@@ -62,27 +62,29 @@ class Math:
         for name in self.names:
             template, rng = TEMPLATES[name], Random(f"strata/{name}")
             for _ in range(STRATA_DRAWS):
-                found[str(self._stratum(template, _drawn(template, rng)))][name] += 1
+                parameters = _drawn(template, rng)
+                found[str(self._stratum(template, parameters, template.solve(parameters)))][name] += 1
         return dict(found)
 
-    def _stratum(self, template: Template, parameters: Parameters) -> Stratum:
+    def _stratum(self, template: Template, parameters: Parameters, gold: AnswerSpec) -> Stratum:
         return Stratum(
             family=self.family,
             hops=len(template.work(parameters)),
             tools=(),
-            answer=_kind(template.solve(parameters)),
+            answer=_kind(gold),
             obfuscation=template.group,
         )
 
     def _task(self, template: Template, parameters: Parameters, seed: int, index: int) -> Task:
+        gold = template.solve(parameters)
         knobs: dict[str, object] = {"template": template.name, "templates": list(self.names)}
         if template.source:
             knobs["source"] = template.source
         return Task.create(
             family=self.family,
-            stratum=str(self._stratum(template, parameters)),
+            stratum=str(self._stratum(template, parameters, gold)),
             question=template.ask(parameters, Random(f"{seed}/{index}/words")),
-            answer=template.solve(parameters),
+            answer=gold,
             tools=(),
             constraints=Problem(template=template.name, parameters=parameters),
             near_misses=tuple(template.slips(parameters)),

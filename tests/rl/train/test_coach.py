@@ -243,6 +243,13 @@ def test_what_cannot_be_done_here_is_refused_before_there_is_a_run(
     possible(config(optimiser={"ranks": 2}, rollout={"workers": 3}), replace(settings, ray="local"))
 
 
+async def test_a_run_over_ray_is_not_gone_on_with_where_there_is_none(settings: Settings) -> None:
+    run = create(config(optimiser={"ranks": 2}), replace(settings, ray="local"))
+    with pytest.raises(TrainRunError, match=r"optimiser\.ranks=2: each is a process of its own"):
+        await learnt(run, settings)
+    assert not (run.path / "buffer.sqlite").exists()
+
+
 def test_a_release_that_was_replaced_is_not_trained_on(settings: Settings, tmp_path: Path) -> None:
     run = create(config(), settings)
     other = replace(run, origin=run.origin.model_copy(update={"content": "r-000000000000"}))
