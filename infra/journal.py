@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
+from infra.sqlite import connect
 from schemas.base import content_hash
 from schemas.errors import TouchstoneError
 
@@ -123,11 +124,8 @@ class Journal:
 
     def _open(self, lock_timeout_s: float) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(self.path, timeout=lock_timeout_s, isolation_level=None)
+        db = connect(self.path, timeout_s=lock_timeout_s)
         try:
-            db.execute("PRAGMA journal_mode=WAL")
-            # A commit reaches the operating system before `put` returns; only a power cut can lose the last ones.
-            db.execute("PRAGMA synchronous=NORMAL")
             db.execute(_SCHEMA)
             db.execute("SELECT key, request, response, made FROM calls LIMIT 1").fetchone()
         except sqlite3.Error:

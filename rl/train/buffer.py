@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from infra.sqlite import connect
 from rl.learn.records import Batch, Graded
 from rl.train.parts import Order
 from schemas.errors import TouchstoneError
@@ -318,10 +319,7 @@ class Buffer:
             raise BufferError(f"{self.path}: {error}; {_way_out(error)}") from error
 
     def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path or ":memory:", timeout=30, isolation_level=None, check_same_thread=False)
-        db.execute("PRAGMA journal_mode=WAL")
-        # A commit reaches the operating system before it returns; only a power cut can lose the last ones.
-        db.execute("PRAGMA synchronous=NORMAL")
+        db = connect(self.path)
         made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempts'").fetchone()
         if made and db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
             raise BufferError(f"{self.path}: is of another version of this project; begin the run anew")
