@@ -26,14 +26,15 @@ ADVICE = {
 
 
 def failure_stats(attempts: Iterable[Ended], strata: Mapping[str, str]) -> list[Failure]:
-    """Every attempt in exactly one row: by stratum, version and outcome, in that order. `strata` are those of tasks."""
-    found: dict[tuple[str, str], dict[AttemptOutcome, list[Ended]]] = defaultdict(lambda: defaultdict(list))
+    """Every attempt in exactly one row: by stratum, epoch, version and outcome, in that order. `strata` are those of tasks."""
+    found: dict[tuple[str, int, str], dict[AttemptOutcome, list[Ended]]] = defaultdict(lambda: defaultdict(list))
     for each in attempts:
-        found[strata[each.task_id], each.version][each.diagnosis.outcome].append(each)
+        found[strata[each.task_id], each.epoch, each.version][each.diagnosis.outcome].append(each)
+    in_order = sorted(found, key=lambda cell: (cell[0], cell[1], int(cell[2] or -1)))
     return [
-        _row(stratum, version, outcome, ended[outcome], _posterior(ended))
-        for (stratum, version), ended in sorted(found.items(), key=lambda item: (item[0][0], int(item[0][1] or -1)))
-        for outcome in sorted(ended)
+        _row(cell, outcome, found[cell][outcome], _posterior(found[cell]))
+        for cell in in_order
+        for outcome in sorted(found[cell])
     ]
 
 
@@ -44,16 +45,19 @@ def _posterior(ended: Mapping[AttemptOutcome, Sequence[Ended]]) -> tuple[float, 
 
 
 def _row(
-    stratum: str, version: str, outcome: AttemptOutcome, those: Sequence[Ended], posterior: tuple[float, float]
+    cell: tuple[str, int, str], outcome: AttemptOutcome, those: Sequence[Ended], posterior: tuple[float, float]
 ) -> Failure:
+    stratum, epoch, version = cell
     signs = [each.diagnosis for each in those]
     calls = sorted({tool for sign in signs for tool in sign.calls})
     uncalled = sorted({tool for sign in signs for tool in sign.uncalled})
     return Failure(
         stratum=stratum,
+        epoch=epoch,
         version=version,
         outcome=outcome,
         n=len(those),
+        read=sum(sign.pages > 0 and not sign.unread for sign in signs),
         turns=fmean(each.turns for each in those),
         tokens=fmean(each.tokens for each in those),
         seconds=fmean(each.spent for each in those),

@@ -19,7 +19,7 @@ from schemas.measured import Failure, Metric
 from schemas.row import Candidate, Kept, Rejected
 from schemas.trajectory import Trajectory
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 """Raised when a column changes its name, type or meaning."""
 
 R = TypeVar("R", bound=Record)
@@ -299,9 +299,11 @@ FAILURES = Table(
     Failure,
     {
         "stratum": TEXT,
+        "epoch": INT,
         "version": TEXT,
         "outcome": TEXT,
         "n": INT,
+        "read": INT,
         **dict.fromkeys(("turns", "tokens", "seconds", "failed_at", "clues_met", "unread"), FLOAT),
         "calls": TEXT,
         "uncalled": TEXT,

@@ -41,12 +41,29 @@ class Shard(Record):
 
 
 class StratumCounts(Record):
-    """What became of a stratum: tasks `generated` and `kept`, and of the kept ones `correct` of `samples` attempts."""
+    """What became of a stratum: new tasks `generated` and `kept`, and of the kept ones `correct` of `samples` attempts."""
 
-    generated: int
+    generated: int = 0
+    missed: int = 0
+    """Candidates that were to be of this stratum and became no task."""
     kept: int = 0
     samples: int = 0
     correct: int = 0
+    judged: int = 0
+    """New tasks that a filter of correctness saw."""
+    wrong: int = 0
+    """Of those, what one found wrong."""
+    tokens: int = 0
+    """Of models, spent on new tasks."""
+    carried: int = 0
+    """Tasks of an earlier release that were tried again; in no other count here."""
+    revived: int = 0
+    """Of those, kept this time."""
+
+    @property
+    def asked(self) -> int:
+        """New candidates."""
+        return self.generated + self.missed
 
 
 class Manifest(Record):

@@ -85,12 +85,19 @@ class Diagnosis(Record):
 
 
 class Failure(Record):
-    """How many attempts of one stratum, at one version of the weights, ended in one way. Numbers are means over them."""
+    """How many attempts of one stratum, in one pass over the tasks and at one version of the weights, ended in one way.
+
+    Numbers are means over them.
+    """
 
     stratum: str
+    epoch: int = Field(ge=0)
+    """Passes over the tasks before this one: attempts of the first, 0, are at tasks that were never trained on."""
     version: str
     outcome: AttemptOutcome
-    n: int
+    n: int = Field(gt=0)
+    read: int = Field(ge=0)
+    """Of those, attempts that some tool showed every page of the evidence."""
     turns: float
     tokens: float
     """Prompts and completions of all turns."""
@@ -106,4 +113,4 @@ class Failure(Record):
     """Share of attempts that never called a tool which they were offered, by tool."""
     pass_a: float
     pass_b: float
-    """The pass rate of the stratum at this version is `Beta(pass_a, pass_b)`: the same in each row of the two."""
+    """The pass rate of the stratum in this pass at this version is `Beta(pass_a, pass_b)`: the same in each row of it."""

@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS steps (step INTEGER PRIMARY KEY, seconds REAL, metric
 
 _VERSION = 1
 """Of these tables; raised when one changes."""
+_MAKE = f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;"
+"""As one transaction: whoever opens the file meanwhile sees neither the tables nor their version, or both."""
 
 
 class BufferError(TouchstoneError):
@@ -83,6 +85,7 @@ class Ended:
     """What stays of an attempt that is over, trained or not."""
 
     task_id: str
+    epoch: int
     turns: int
     tokens: int
     version: str
@@ -256,14 +259,14 @@ class Buffer:
     async def ended(self) -> list[Ended]:
         """Every attempt that is over, in the order of admission."""
         sql = (
-            "SELECT task_id, turns, tokens, version, diagnosis, spent FROM attempts JOIN groups ON grp = name "
+            "SELECT task_id, epoch, turns, tokens, version, diagnosis, spent FROM attempts JOIN groups ON grp = name "
             "WHERE state != 'open' ORDER BY number, uid"
         )
 
         def work(db: sqlite3.Connection) -> list[Ended]:
             return [
-                Ended(task_id, turns, tokens, version, Diagnosis.model_validate_json(diagnosis), spent)
-                for task_id, turns, tokens, version, diagnosis, spent in db.execute(sql)
+                Ended(task_id, epoch, turns, tokens, version, Diagnosis.model_validate_json(diagnosis), spent)
+                for task_id, epoch, turns, tokens, version, diagnosis, spent in db.execute(sql)
             ]
 
         return await self._do(work)
@@ -320,11 +323,10 @@ class Buffer:
 
     def _open(self) -> sqlite3.Connection:
         db = connect(self.path)
-        made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempts'").fetchone()
-        if made and db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'attempts'").fetchone():
+            db.executescript(_MAKE)
+        if db.execute("PRAGMA user_version").fetchone() != (_VERSION,):
             raise BufferError(f"{self.path}: is of another version of this project; begin the run anew")
-        db.executescript(_TABLES)
-        db.execute(f"PRAGMA user_version = {_VERSION}")
         return db
 
 

@@ -11,9 +11,11 @@ TASK = search_task()
 STRATA = {"a": "s/1", "b": "s/2"}
 
 
-def ended(task_id, outcome, *, turns=1, tokens=0, version="0", spent=0.0, **signs):
+def ended(task_id, outcome, *, epoch=0, turns=1, tokens=0, version="0", spent=0.0, **signs):
     diagnosis = Diagnosis(outcome=outcome, **signs)
-    return Ended(task_id=task_id, turns=turns, tokens=tokens, version=version, diagnosis=diagnosis, spent=spent)
+    return Ended(
+        task_id=task_id, epoch=epoch, turns=turns, tokens=tokens, version=version, diagnosis=diagnosis, spent=spent
+    )
 
 
 def test_every_attempt_is_counted_in_one_row():
@@ -35,6 +37,21 @@ def test_every_attempt_is_counted_in_one_row():
         ("s/2", "0", "unsure", 1),
     ]
     assert (rows[2].turns, rows[2].tokens) == (1.5, 15.0)  # (2 + 1) / 2 and (10 + 20) / 2
+
+
+def test_passes_over_the_tasks_are_counted_apart():
+    attempts = [ended("a", "right", epoch=epoch, version="3") for epoch in (0, 1, 1)]
+    rows = failure_stats(attempts, STRATA)
+    assert [(row.epoch, row.n, row.pass_a) for row in rows] == [
+        (0, 1, 1.5),
+        (1, 2, 2.5),
+    ]  # Beta(.5, .5) and 1 or 2 right
+
+
+def test_an_attempt_has_read_its_evidence_where_a_tool_showed_every_page():
+    signs = [{"pages": 2}, {"pages": 2, "unread": ("x",)}, {"pages": 0}]
+    (row,) = failure_stats([ended("a", "gave_up", **each) for each in signs], STRATA)
+    assert (row.n, row.read) == (3, 1)
 
 
 def test_what_shows_why_is_a_mean_over_the_attempts_that_have_it():

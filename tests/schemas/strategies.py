@@ -147,9 +147,11 @@ metrics = st.builds(Metric, step=count, seconds=real, name=text, population=text
 failures = st.builds(
     Failure,
     stratum=text,
+    epoch=count,
     version=text,
     outcome=st.sampled_from(AttemptOutcome),
-    n=count,
+    n=count.filter(bool),
+    read=count,
     **dict.fromkeys(("turns", "tokens", "seconds", "unread", "pass_a", "pass_b"), real),
     **dict.fromkeys(("failed_at", "clues_met"), st.none() | real),
     **dict.fromkeys(("calls", "uncalled"), st.dictionaries(text, real, max_size=2)),

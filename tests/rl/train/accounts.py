@@ -114,9 +114,11 @@ def endings() -> list[Failure]:
 def ending(outcome: AttemptOutcome, version: str, n: int, *, turns: float, pass_a: float, pass_b: float) -> Failure:
     return Failure(
         stratum=TASK.stratum,
+        epoch=0,
         version=version,
         outcome=outcome,
         n=n,
+        read=n // 2,
         turns=turns,
         tokens=400,
         seconds=2.5,

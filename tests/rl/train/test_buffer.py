@@ -6,6 +6,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -197,3 +199,16 @@ def test_a_buffer_of_another_version_is_refused(tmp_path):
         Buffer(path)
     Buffer(tmp_path / "new.sqlite").close()
     Buffer(tmp_path / "new.sqlite").close()
+
+
+def test_whoever_opens_a_new_buffer_while_another_does_finds_it_whole(tmp_path):
+    for time in range(40):
+        with ThreadPoolExecutor(4) as threads:
+            starts = threading.Barrier(4)
+
+            def open_it(path=tmp_path / f"{time}.sqlite", starts=starts):
+                starts.wait()
+                Buffer(path).close()
+
+            for opened in [threads.submit(open_it) for _ in range(4)]:
+                opened.result()
