@@ -1,20 +1,27 @@
 """From the files of a finished run to its part of a release: rows by split, ledgers, and counts that close."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from pipeline import stages
+from pipeline.families.aims import Shares
+from pipeline.filters import CORRECTNESS
+from pipeline.filters.base import Certifier
 from pipeline.funnel import funnel_step
 from pipeline.release import Part
 from pipeline.runs import Run
-from schemas.arrow import ATTEMPTS, CANDIDATES, KEPT, REJECTED
+from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT, REJECTED
 from schemas.certificate import Certificate, Outcome
 from schemas.errors import TouchstoneError
-from schemas.manifest import FunnelStep, StratumCounts
+from schemas.manifest import Ending, FunnelStep, StratumCounts
 from schemas.row import Kept, Rejected
 from schemas.task import Task
+
+ACCEPT = "accept"
+"""The last step of a run that was to keep so many tasks: what it has beyond them."""
 
 
 class NothingKept(TouchstoneError):
@@ -36,7 +43,7 @@ def kept(run: Run, batch: int) -> list[Kept]:
     difficulty = stages.difficulties(run, batch)
     alive = _last_verdicts(run, batch)
     return [
-        Kept(task=task, difficulty=difficulty.get(task.lineage.index, ()))
+        Kept(task=task, difficulty=difficulty.get(run.place(task), ()))
         for task, certificate in alive
         if certificate.outcome is Outcome.KEEP
     ]
@@ -48,7 +55,7 @@ def rejected(run: Run, batch: int) -> list[Rejected]:
     return [
         Rejected(
             task=task,
-            difficulty=difficulty.get(task.lineage.index, ()),
+            difficulty=difficulty.get(run.place(task), ()),
             filter=certificate.filter,
             outcome=certificate.outcome,
             reason=certificate.reason,
@@ -58,25 +65,53 @@ def rejected(run: Run, batch: int) -> list[Rejected]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a run is: tasks kept and tokens of models spent, over all finished batches."""
+
+    kept: int
+    spent: int
+
+    def ending(self, run: Run) -> Ending | None:
+        """Why the run is over; `None` while it is to go on."""
+        if run.config.accept is not None and self.kept >= run.config.accept:
+            return Ending.ACCEPTED
+        if run.config.budget is not None and self.spent >= run.config.budget:
+            return Ending.BUDGET
+        return Ending.CANDIDATES if finished(run) == list(stages.batches(run)) else None
+
+
+def standing(run: Run) -> Standing:
+    """Read off what is finished."""
+    done = finished(run)
+    verdicts = [certificate for batch in done for _, certificate in stages.verdicts(run, batch)]
+    return Standing(sum(len(kept(run, batch)) for batch in done), sum(certificate.cost for certificate in verdicts))
+
+
 def part(run: Run) -> Part:
     """All finished batches of a run. Raises `NothingKept` with the funnel when no row came through."""
     done = finished(run)
-    rows = [row for batch in done for row in kept(run, batch)]
-    steps = funnel(run, done)
+    came_through = [row for batch in done for row in kept(run, batch)]
+    rows, surplus = came_through[: run.config.accept], came_through[len(came_through[: run.config.accept]) :]
+    last = _accepted(run, rows, surplus)
+    steps = [*funnel(run, done), *([funnel_step(last)] if last else [])]
     if not rows:
         raise NothingKept(
             f"{run.config.family}: 0 of {steps[0].seen} candidates kept; {_where_they_went(steps)}; nothing was published, "
             f"{run.path} keeps what was made; ask for more candidates, widen the keep band or give another solver"
         )
     fallen = [row for batch in done for row in rejected(run, batch)]
+    fallen += [Rejected(**dict(row), filter=ACCEPT, outcome=Outcome.REJECT, reason="surplus") for row in surplus]
+    written = [run.table(name, b) for b in done for name in list(stages.LEFT_BY.values())[1:]]
     return Part(
         config=run.config,
         splits={name: KEPT.pack(split) for name, split in split_rows(rows, run.config.test_share).items()},
-        certificates=pa.concat_tables([run.table(name, b) for b in done for name in list(stages.LEFT_BY.values())[1:]]),
+        certificates=pa.concat_tables([*written, CERTIFICATES.pack(last)]),
         rejected=REJECTED.pack(fallen),
         attempts=pa.concat_tables([ATTEMPTS.schema.empty_table(), *(run.table("attempts", b) for b in done)]),
         funnel=tuple(steps),
-        strata=_strata(rows, fallen),
+        ending=standing(run).ending(run) or Ending.STOPPED,
+        strata=_strata(run, done, rows),
         generator=run.origin.generator,
         solvers=run.solvers,
         worlds={run.origin.world: run.origin.world_hash} if run.origin.world else {},
@@ -121,8 +156,8 @@ def split_rows(rows: Sequence[Kept], test_share: float) -> dict[str, list[Kept]]
     Where chance leaves a side empty it gets the nearest row; `train` alone where `test_share` of the rows is less than half
     a row.
     """
-    if test_share * len(rows) < 0.5:
-        return {"train": list(rows)}
+    if test_share * len(rows) < 0.5 or test_share == 1:
+        return {"test" if test_share == 1 else "train": list(rows)}
     places = {id(row): int(row.task.constraints.signature[:8], 16) / 2**32 for row in rows}
     ordered = sorted(rows, key=lambda row: (places[id(row)], row.task.task_id))
     size = min(max(sum(place < test_share for place in places.values()), 1), len(rows) - 1)
@@ -138,23 +173,46 @@ def _filter_names(run: Run) -> list[str]:
 
 def _last_verdicts(run: Run, batch: int) -> list[tuple[Task, Certificate]]:
     """Every task of a batch with the last certificate it got, in the order of candidates."""
-    last = {task.lineage.index: (task, certificate) for task, certificate in stages.verdicts(run, batch)}
-    return [last[index] for index in sorted(last)]
+    last = {run.place(task): (task, certificate) for task, certificate in stages.verdicts(run, batch)}
+    return [last[place] for place in sorted(last)]
 
 
-def _strata(rows: Iterable[Kept], fallen: Iterable[Rejected]) -> dict[str, StratumCounts]:
-    generated, samples, correct, passed = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+def _accepted(run: Run, rows: Sequence[Kept], surplus: Sequence[Kept]) -> list[Certificate]:
+    """What a run that was to keep so many says of each task that came through."""
+    if run.config.accept is None or not rows:
+        return []
+    said = [Certifier(row.task, ACCEPT, "1").keep() for row in rows]
+    return said + [Certifier(row.task, ACCEPT, "1").reject("surplus") for row in surplus]
+
+
+def _strata(run: Run, done: Sequence[int], rows: Iterable[Kept]) -> dict[str, StratumCounts]:
+    """`rows` are those that are published; a surplus counts as generated and not as kept."""
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    shares = Shares(run.config.aims) if run.config.aims else None
+    for batch in done:
+        for candidate in run.read("candidates", batch, CANDIDATES):
+            new = candidate.index - len(run.carried)
+            if candidate.task is not None:
+                found[candidate.task.stratum]["generated" if new >= 0 else "carried"] += 1
+            elif shares is not None:
+                found[shares.of(run.config.seed, new).stratum]["missed"] += 1
+        seen: set[int] = set()
+        for task, certificate in stages.verdicts(run, batch):
+            if (place := run.place(task)) < 0:
+                continue
+            counts = found[task.stratum]
+            counts["tokens"] += certificate.cost
+            if certificate.filter in CORRECTNESS:
+                counts["judged"] += place not in seen
+                counts["wrong"] += certificate.outcome is Outcome.REJECT
+                seen.add(place)
     for row in rows:
-        generated[row.task.stratum] += 1
-        passed[row.task.stratum] += 1
-        samples[row.task.stratum] += row.difficulty[-1].n
-        correct[row.task.stratum] += row.difficulty[-1].correct
-    for reject in fallen:
-        generated[reject.task.stratum] += 1
-    return {
-        name: StratumCounts(generated=generated[name], kept=passed[name], samples=samples[name], correct=correct[name])
-        for name in sorted(generated)
-    }
+        counts = found[row.task.stratum]
+        if run.place(row.task) < 0:
+            counts["revived"] += 1
+        else:
+            counts.update(kept=1, samples=row.difficulty[-1].n, correct=row.difficulty[-1].correct)
+    return {name: StratumCounts(**found[name]) for name in sorted(found)}
 
 
 def _where_they_went(steps: Iterable[FunnelStep]) -> str:

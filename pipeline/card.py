@@ -1,7 +1,8 @@
 """The dataset card of a release: what `datasets` reads of it, and what a person should know before training on it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from pipeline.markdown import table
 from schemas.manifest import FunnelStep, Manifest, Shard, StratumCounts
 
 COLUMNS = {
@@ -35,7 +36,7 @@ def _page(manifest: Manifest, title: str, url: str) -> str:
     sections = [
         f"# {title}\n\n{_summary(manifest)}",
         f"## Load\n\n{_loading(manifest, families[0], url)}",
-        f"## Columns\n\n{_table(('column', 'meaning'), ((f'`{c}`', m) for c, m in COLUMNS.items()))}",
+        f"## Columns\n\n{table(('column', 'meaning'), ((f'`{c}`', m) for c, m in COLUMNS.items()))}",
         *(f"## Funnel of {f}\n\n{_funnel(manifest.funnel.get(f, ()))}" for f in families),
         f"## Yield and difficulty by stratum\n\n{_strata(manifest)}",
         f"## Where it comes from\n\n{_origin(manifest)}",
@@ -83,7 +84,7 @@ def _summary(manifest: Manifest) -> str:
     return (
         "Questions with a verified answer, made by construction from typed facts or computation, filtered, and kept only "
         "where the solver below is right sometimes but not always.\n\n"
-        + _table(("config", "split", "rows", "right by always giving the most frequent answer"), rows)
+        + table(("config", "split", "rows", "right by always giving the most frequent answer"), rows)
     )
 
 
@@ -128,11 +129,11 @@ def _funnel(steps: Iterable[FunnelStep]) -> str:
         )
         for s in steps
     )
-    return _table(("filter", "seen", "kept", "rejected", "failed", "undecided", "tokens", "reasons"), rows)
+    return table(("filter", "seen", "kept", "rejected", "failed", "undecided", "tokens", "reasons"), rows)
 
 
 def _strata(manifest: Manifest) -> str:
-    return _table(
+    return table(
         ("stratum", "generated", "kept", "kept rate", "solver's rate on kept"),
         (
             (name, c.generated, c.kept, f"{c.kept / c.generated:.1%}", _rate(c))
@@ -151,13 +152,13 @@ def _origin(manifest: Manifest) -> str:
     made += [(f"world {name}", hash) for name, hash in manifest.worlds.items()]
     made += [(f"generator of {family}", version) for family, version in manifest.generators.items()]
     made += [(f"solver {role}", name) for role, name in manifest.solvers.items()]
-    text = _table(("what", "which"), made)
+    text = table(("what", "which"), made)
     if manifest.sources:
         sources = ((s.package, s.version, s.licence, s.as_of or "") for s in manifest.sources)
         text += (
             "\n\nFacts come from these sources, joined, checked against each other and put into new words. "
             "This table is the attribution that their licences ask for; keep it with copies.\n\n"
-            + _table(("source", "version", "licence", "as of"), sources)
+            + table(("source", "version", "licence", "as of"), sources)
         )
     return text
 
@@ -172,8 +173,3 @@ def _limits(manifest: Manifest) -> str:
 
 def _kinds(manifest: Manifest) -> list[str]:
     return sorted({name.split("/")[3] for name in manifest.strata if name.count("/") >= 4})
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)

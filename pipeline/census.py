@@ -3,9 +3,10 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from schemas.answer import canonical_answer
 from schemas.base import content_hash
@@ -16,22 +17,31 @@ from schemas.task import Task
 class Census:
     """First candidate by formal signature and by wording, and every answer a wording or a signature was given.
 
-    The order is that of the candidates' `lineage.index`, so batches and their order change nothing.
+    The order is that of the candidates' `lineage.index`, so batches and their order change nothing; tasks of an earlier release
+    that are tried again come before.
     """
 
     first: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """(index, task id) by key."""
+    """(place, task id) by key."""
     answers: dict[str, frozenset[str]] = field(default_factory=dict)
+    carried: Mapping[str, int] = field(default_factory=dict)
+    """The place of each task that is tried again: below 0."""
+
+    def place(self, task: Task) -> int:
+        """The task's place among the candidates, which no other has."""
+        return self.carried.get(task.task_id, task.lineage.index)
 
     @classmethod
-    def of(cls, tasks: Iterable[Task]) -> "Census":
+    def of(cls, tasks: Iterable[Task], carried: Mapping[str, int] = MappingProxyType({})) -> "Census":
+        census = cls(carried=carried)
         first: dict[str, tuple[int, str]] = {}
         answers: dict[str, set[str]] = defaultdict(set)
         for task in tasks:
             for key in keys(task):
-                first[key] = min(first.get(key, (task.lineage.index, task.task_id)), (task.lineage.index, task.task_id))
+                own = census.place(task), task.task_id
+                first[key] = min(first.get(key, own), own)
                 answers[key].add(canonical_answer(task.answer))
-        return cls(first, {key: frozenset(found) for key, found in answers.items()})
+        return replace(census, first=first, answers={key: frozenset(found) for key, found in answers.items()})
 
 
 def keys(task: Task) -> tuple[str, str]:

@@ -5,7 +5,6 @@ stopped a run, starting it again with an equal config goes on where it was and e
 """
 
 import asyncio
-import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -17,8 +16,10 @@ from typing import Literal, Protocol
 from infra.files import locked
 from infra.journal import Journal
 from infra.store import Store
-from pipeline import assemble, passn, release, stages
+from pipeline import assemble, passn, plans, release, stages
+from pipeline.apart import HeldOut
 from pipeline.corpora import World, load_world
+from pipeline.earlier import tried_again
 from pipeline.families import Generator, generator
 from pipeline.filters import FUNNEL
 from pipeline.runs import Origin, Run
@@ -27,8 +28,6 @@ from pipeline.solver import Solver
 from schemas.config import CurateConfig, Served
 from schemas.episode import Limits, ToolOptions
 from schemas.task import Family
-
-log = logging.getLogger(__name__)
 
 Progress = Callable[[str, int, int], None]
 """Told (stage, done, total), in tasks."""
@@ -94,18 +93,15 @@ async def curate(
     `store` is only looked at, so that one that cannot be written is found out before the work.
     """
     store.check()
-    run = start(config, world, runs)
+    run = start(config, world, runs, store)
     with locked(run.path):
         for batches in _rounds(run):
             for stage in stages.ORDER[config.family]:
                 todo = [batch for batch in batches if not run.has(stages.LEFT_BY[stage], batch)]
                 if todo:
                     await work(stage, run, todo)
-            if _enough(run, progress):
+            if config.by_batch and _over(run, progress):
                 break
-        else:
-            if config.accept is not None:
-                log.warning("accept=%d: not reached with %d candidates", config.accept, config.most_candidates)
     return run
 
 
@@ -142,13 +138,34 @@ def ahead(stage: str, run: Run) -> tuple[Served, ...]:
     return run.config.models if stage == "generate" else ()
 
 
-def start(config: CurateConfig, world: World | None, runs: Path) -> Run:
-    """The run of this config on this world and this version of the filters, new or as it was left."""
+def start(config: CurateConfig, world: World | None, runs: Path, store: Store) -> Run:
+    """The run of this config on this world and this version of the filters, new or as it was left.
+
+    What the config names in `store` is looked up once and kept with the run: a plan's aims, held-out tasks, tasks to try again.
+    Raises `PlanError` or `ReleaseError` for what is not there or does not fit.
+    """
+    config = plans.followed(config, store, lambda: _generator(config, world), world.hash if world else "")
+    held_out, earlier = (_named(name, store) for name in (config.held_out, config.earlier))
+    config = config.model_copy(
+        update={
+            "held_out": held_out and held_out.version,
+            "earlier": earlier and earlier.version,
+        }
+    )
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
     origin = Origin(generator=_generator(config, world).version, filters=filters)
     if world is not None:
         origin = origin.model_copy(update={"world": world.name, "world_hash": world.hash, "sources": world.sources})
-    return Run.create(runs, config, origin)
+    run = Run.create(runs, config, origin)
+    tasks = [row.task for row in held_out.rows(config.family)] if held_out else []
+    strata = {aim.stratum for aim in config.aims if aim.weight}
+    most = config.candidates or config.accept or 0
+    run.take_in(HeldOut.of(tasks), tried_again(earlier, config.family, strata, most) if earlier else [])
+    return run
+
+
+def _named(name: str | None, store: Store) -> release.Release | None:
+    return release.load(release.resolve(store, name)) if name is not None else None
 
 
 def publish(runs: Sequence[Run], store: Store, version: str | None = None) -> Published:
@@ -161,19 +178,19 @@ def publish(runs: Sequence[Run], store: Store, version: str | None = None) -> Pu
 
 def _rounds(run: Run) -> Iterator[range]:
     """Batches that go through a stage together: all, or one after another until enough tasks are accepted."""
-    if run.config.accept is None:
+    if not run.config.by_batch:
         yield stages.batches(run)
         return
     for batch in stages.batches(run):
         yield range(batch, batch + 1)
 
 
-def _enough(run: Run, progress: Progress) -> bool:
-    if run.config.accept is None:
-        return False
-    accepted = sum(len(assemble.kept(run, batch)) for batch in assemble.finished(run))
-    progress("accepted", min(accepted, run.config.accept), run.config.accept)
-    return accepted >= run.config.accept
+def _over(run: Run, progress: Progress) -> bool:
+    stands = assemble.standing(run)
+    for name, have, goal in (("accepted", stands.kept, run.config.accept), ("tokens", stands.spent, run.config.budget)):
+        if goal is not None:
+            progress(name, min(have, goal), goal)
+    return stands.ending(run) is not None
 
 
 class Here:

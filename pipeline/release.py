@@ -29,7 +29,7 @@ from schemas.base import content_hash
 from schemas.certificate import Certificate, Outcome
 from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
-from schemas.manifest import FunnelStep, Manifest, Shard, StratumCounts
+from schemas.manifest import Ending, FunnelStep, Manifest, Shard, StratumCounts
 from schemas.row import Kept, Rejected
 from schemas.trajectory import Trajectory
 from schemas.world import Source
@@ -75,6 +75,7 @@ class Part:
     funnel: tuple[FunnelStep, ...]
     strata: Mapping[str, StratumCounts]
     generator: str
+    ending: Ending = Ending.CANDIDATES
     solvers: Mapping[str, str] = field(default_factory=dict)
     worlds: Mapping[str, str] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
@@ -303,6 +304,7 @@ def _manifest(parts: Sequence[Part], files: Sequence[Shard], version: str | None
         solvers={f"{part.config.family}/{arm}": name for part in parts for arm, name in part.solvers.items()},
         code_revision=code_revision(),
         funnel={part.config.family: part.funnel for part in parts},
+        endings={part.config.family: part.ending for part in parts},
         strata={name: counts for part in parts for name, counts in sorted(part.strata.items())},
         guess={f"{p.config.family}/{split}": _guess(table) for p in parts for split, table in p.splits.items()},
         configs={part.config.family: part.config.model_dump(mode="json") for part in parts},

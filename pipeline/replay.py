@@ -3,7 +3,7 @@
 from pydantic import ValidationError
 
 from pipeline.corpora.world import World
-from pipeline.families import Miss, generator
+from pipeline.families import FamilyError, Miss, generator, made_again
 from pipeline.release import Release
 from schemas.base import canonical_json
 from schemas.config import CurateConfig, describe_errors
@@ -24,13 +24,17 @@ def replay(task_id: str, release: Release, world: World | None) -> Task:
         raise ReplayError(
             f"{task_id}: made on world {lineage.world}, and {given}; build the world from the same sources"
         )
-    make = generator(config_of(stored, release), world)
-    if make.version != lineage.version:
+    version = generator(CurateConfig(family=config_of(stored, release).family), world).version
+    if version != lineage.version:
         raise ReplayError(
-            f"{task_id}: made by {lineage.generator} version {lineage.version}, and version {make.version} is installed; "
+            f"{task_id}: made by {lineage.generator} version {lineage.version}, and version {version} is installed; "
             f"check out {release.manifest.code_revision}"
         )
-    made = make(lineage.seed, lineage.index)
+    try:
+        made = made_again(lineage, world)
+    except (ValidationError, KeyError, FamilyError) as error:
+        why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
+        raise ReplayError(f"{task_id}: its lineage holds settings that no generator takes ({why})") from error
     if isinstance(made, Miss):
         raise ReplayError(
             f"{task_id}: index {lineage.index} now gives no task ({made.reason}); the generator has changed"

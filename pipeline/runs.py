@@ -5,7 +5,9 @@ process at a time works in it; a killed run goes on from the files it left, and 
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,13 +17,17 @@ from pydantic import ValidationError
 
 from infra.files import write_table, write_whole
 from infra.store import explained
-from schemas.arrow import SCHEMA_VERSION, Table
+from pipeline.apart import HeldOut
+from schemas.arrow import CANDIDATES, SCHEMA_VERSION, Table
 from schemas.base import Record, canonical_json, content_hash
 from schemas.config import CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
+from schemas.row import Candidate
+from schemas.task import Task
 from schemas.world import Source
 
 R = TypeVar("R", bound=Record)
+_HELD_OUT, _CARRIED = "held-out.json", "carried.parquet"
 
 
 class RunError(TouchstoneError):
@@ -68,6 +74,34 @@ class Run:
         except (OSError, ValueError, KeyError) as error:
             why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
             raise RunError(f"{path}: is no run of this version ({why}); start one with `touchstone curate`") from error
+
+    def take_in(self, held_out: HeldOut, carried: Sequence[Task]) -> None:
+        """Keep what the run is given from releases beside it, unless it is there: they may be gone when it goes on."""
+        if not (self.path / _HELD_OUT).exists():
+            given = [Candidate(index=i, task=task) for i, task in enumerate(carried)]
+            write_table(self.path / _CARRIED, CANDIDATES.pack(given))
+            self._write(_HELD_OUT, canonical_json(held_out).encode())
+
+    @cached_property
+    def held_out(self) -> HeldOut:
+        with explained(str(self.path / _HELD_OUT)):
+            return HeldOut.model_validate_json((self.path / _HELD_OUT).read_bytes())
+
+    @cached_property
+    def carried(self) -> tuple[Task, ...]:
+        """Tasks of an earlier release that come before new candidates."""
+        with explained(str(self.path / _CARRIED)):
+            given = CANDIDATES.unpack(pq.read_table(self.path / _CARRIED))
+        return tuple(one.task for one in given if one.task is not None)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Of `carried`, by task id: below 0, in order."""
+        return {task.task_id: i - len(self.carried) for i, task in enumerate(self.carried)}
+
+    def place(self, task: Task) -> int:
+        """The task's place among the candidates of the run, which no other has; new ones are numbered from 0."""
+        return self.places.get(task.task_id, task.lineage.index)
 
     @property
     def journal(self) -> Path:

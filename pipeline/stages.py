@@ -57,32 +57,41 @@ def filter_names(family: Family, stage: str) -> list[str]:
 
 
 def batches(run: Run) -> range:
-    """Every batch the run may have; with `accept`, more than it will."""
-    return range(-(-run.config.most_candidates // run.config.batch))
+    """Every batch the run may have; where it goes on until something is reached, more than it will."""
+    return range(-(-_candidates(run) // run.config.batch))
 
 
 def indices(run: Run, batch: int) -> range:
-    """Candidate indices of a batch."""
+    """Candidates of a batch: those that are tried again come first, new ones after them."""
     size = run.config.batch
-    return range(batch * size, min((batch + 1) * size, run.config.most_candidates))
+    return range(batch * size, min((batch + 1) * size, _candidates(run)))
+
+
+def _candidates(run: Run) -> int:
+    return len(run.carried) + run.config.most_candidates
 
 
 def generate(run: Run, batch: int, generator: Generator, advance: Advance = lambda: None) -> None:
     """Make the candidates of a batch. An index on which the generator breaks is a miss with the error's kind as reason."""
     candidates = []
     for index in indices(run, batch):
-        candidates.append(_candidate(generator, run.config.seed, index))
+        candidates.append(_candidate(run, generator, index))
         advance()
     run.write("candidates", batch, CANDIDATES.pack(candidates))
 
 
-def _candidate(generator: Generator, seed: int, index: int) -> Candidate:
+def _candidate(run: Run, generator: Generator, index: int) -> Candidate:
+    carried = run.carried
+    if index < len(carried):
+        return Candidate(index=index, task=carried[index])
     try:
-        made = generator(seed, index)
+        made = generator(run.config.seed, index - len(carried))
     except TouchstoneError:
         raise
     except Exception as error:
         made = Miss(reason=f"{BROKE}{type(error).__name__}")
+    if isinstance(made, Task) and made.task_id in run.places:
+        made = Miss(reason="tried_again_already")
     return Candidate(index=index, miss=made.reason) if isinstance(made, Miss) else Candidate(index=index, task=made)
 
 
@@ -90,7 +99,7 @@ async def screen(
     run: Run, batch: int, world: World | None, candidates: Census, advance: Advance = lambda: None
 ) -> None:
     """Run every filter that needs no model. `candidates` is `census(run, batch)`; `advance` is called once a task."""
-    given = Resources(candidates=candidates, world=world, triviality=run.config.triviality)
+    given = Resources(candidates=candidates, held_out=run.held_out, world=world, triviality=run.config.triviality)
     await _judge(run, batch, "screen", given, advance)
 
 
@@ -160,13 +169,13 @@ async def _judge(run: Run, batch: int, stage: str, given: Resources, advance: Ad
 def seen_by(run: Run, batch: int) -> range:
     """The batches among which a batch's duplicates are sought: all of a run with a fixed number of candidates.
 
-    With `accept` later ones do not exist yet when a batch is screened, so the first up to the batch itself.
+    Of one that goes on until something is reached later ones do not exist yet when a batch is screened, so the first up to it.
     """
-    return batches(run) if run.config.accept is None else range(batch + 1)
+    return range(batch + 1) if run.config.by_batch else batches(run)
 
 
 def census(run: Run, batch: int) -> Census:
-    return Census.of(task for earlier in seen_by(run, batch) for task in tasks(run, earlier))
+    return Census.of((task for earlier in seen_by(run, batch) for task in tasks(run, earlier)), run.places)
 
 
 def tasks(run: Run, batch: int) -> list[Task]:
@@ -177,8 +186,8 @@ def waiting(run: Run, batch: int, stage: str) -> list[Task]:
     """Tasks of a batch that passed every filter before `stage`."""
     order = ORDER[run.config.family]
     before = verdicts(run, batch, order[order.index(stage) - 1])
-    fallen = {task.lineage.index for task, certificate in before if certificate.outcome is not Outcome.KEEP}
-    return [task for task in tasks(run, batch) if task.lineage.index not in fallen]
+    fallen = {run.place(task) for task, certificate in before if certificate.outcome is not Outcome.KEEP}
+    return [task for task in tasks(run, batch) if run.place(task) not in fallen]
 
 
 def verdicts(run: Run, batch: int, through: str | None = None) -> Iterator[tuple[Task, Certificate]]:
@@ -201,13 +210,13 @@ def verdicts(run: Run, batch: int, through: str | None = None) -> Iterator[tuple
 
 
 def difficulties(run: Run, batch: int) -> dict[int, tuple[Difficulty, ...]]:
-    """What was measured of each task, by candidate index: without help first, then Pass@N."""
+    """What was measured of each task, by its place: without help first, then Pass@N."""
     found: dict[int, tuple[Difficulty, ...]] = {}
     for task, certificate in verdicts(run, batch):
         measured = certificate.detail.get("difficulty")
         if measured is not None and certificate.filter != passn.NAME:
-            found[task.lineage.index] = (Difficulty.model_validate(measured),)
+            found[run.place(task)] = (Difficulty.model_validate(measured),)
     for row in run.read("measured", batch, KEPT):
-        index = row.task.lineage.index
-        found[index] = (*found.get(index, ()), *row.difficulty)
+        place = run.place(row.task)
+        found[place] = (*found.get(place, ()), *row.difficulty)
     return found

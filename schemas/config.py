@@ -88,12 +88,18 @@ _READ_BY: dict[str, Family] = {
 """Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
 
 
+FOLLOWED = "p-"
+"""How the id of a plan begins."""
+
+
 class Aim(Options):
     """A stratum to make candidates of."""
 
     stratum: str
     weight: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Its share is this over the sum of all."""
+    level: float = Field(default=0.0, ge=-1, le=1)
+    """How hard of their kind: 0 takes candidates as they come, 1 the hardest of four, -1 the easiest."""
 
 
 class CurateConfig(Options):
@@ -103,13 +109,22 @@ class CurateConfig(Options):
     candidates: int | None = Field(default=None, ge=1, le=10**9)
     """Candidates to generate; 300 where neither this nor `accept` is given."""
     accept: int | None = Field(default=None, ge=1, le=10**9)
-    """Go on, batch by batch, until this many tasks are kept."""
+    """Go on, batch by batch, until this many tasks are kept; not one more is published."""
+    budget: int | None = Field(default=None, ge=1)
+    """Go on, batch by batch, while models have spent fewer tokens than this."""
     tries: int = Field(default=100, ge=1, le=10**6)
     """With `accept`: give up after this many candidates for each task asked for."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     world: str = "atlas"
     aims: tuple[Aim, ...] = ()
     """Strata to make candidates of; empty leaves the mix to the family."""
+    plan: str | None = None
+    """Whose shares and levels the aims are: a plan file, its number in the store, `latest`, `latest-if-any` (the family's own mix
+    before there is one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows."""
+    held_out: str | None = None
+    """A release whose tasks stay apart: nothing that asks the same, or for the same entity, is kept."""
+    earlier: str | None = None
+    """A release whose tasks that were too hard are tried again before new ones, and some of those that were too easy."""
     batch: int = Field(default=200, ge=1, le=10**6)
     """Candidates a batch stage handles at once."""
     hard_search: HardSearchConfig = HardSearchConfig()
@@ -123,8 +138,8 @@ class CurateConfig(Options):
     """What an attempt with tools may spend; what is not set here is what the solver's model folder says."""
     tools: ToolOptions = ToolOptions()
     """Where the tools of such an attempt run."""
-    test_share: float = Field(default=0.1, ge=0, lt=1)
-    """Share of kept tasks that go to the `test` split."""
+    test_share: float = Field(default=0.1, ge=0, le=1)
+    """Share of kept tasks that go to the `test` split; 1 makes a set to be held out."""
     concurrency: int = Field(default=128, ge=1, le=4096)
     """Attempts in flight against a model server."""
 
@@ -155,6 +170,19 @@ class CurateConfig(Options):
             if family != self.family and getattr(self, name) != type(self).model_fields[name].default:
                 raise ValueError(f"{name}: the family {self.family} does not read it; leave it out, or curate {family}")
         return self
+
+    @model_validator(mode="after")
+    def _aims_from_one_place(self) -> "CurateConfig":
+        if self.aims and self.plan is not None and not self.plan.startswith(FOLLOWED):
+            raise ValueError(f"plan={self.plan}: the aims are given already; leave out the one or the others")
+        if self.plan is not None and self.plan.startswith(FOLLOWED) and not self.aims:
+            raise ValueError(f"plan={self.plan}: is the id of a plan; give its file, its number or `latest`")
+        return self
+
+    @property
+    def by_batch(self) -> bool:
+        """Whether batches go through all stages one after another, because how many there will be is not known before."""
+        return self.accept is not None or self.budget is not None
 
     @property
     def most_candidates(self) -> int:

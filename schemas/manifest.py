@@ -1,5 +1,7 @@
 """What a release says of itself, and the counts a curation run closes."""
 
+from enum import StrEnum
+
 from pydantic import Field, JsonValue, model_validator
 
 from schemas.base import Record
@@ -38,6 +40,19 @@ class Shard(Record):
     rows: int = Field(gt=0)
     bytes: int
     sha256: str
+
+
+class Ending(StrEnum):
+    """Why curation came to its end."""
+
+    CANDIDATES = "candidates"
+    """All were made."""
+    ACCEPTED = "accepted"
+    """As many tasks were kept as were asked for."""
+    BUDGET = "budget"
+    """Its tokens were spent."""
+    STOPPED = "stopped"
+    """Somebody stopped it, and published what there was."""
 
 
 class StratumCounts(Record):
@@ -93,6 +108,8 @@ class Manifest(Record):
     parent: str | None = None
     funnel: dict[str, tuple[FunnelStep, ...]]
     """By family, from the first candidate to the last kept row."""
+    endings: dict[str, Ending] = {}
+    """By family."""
     strata: dict[str, StratumCounts] = {}
     guess: dict[str, float] = {}
     """Share of a `config/split` that one always gets right who always gives its most frequent answer."""

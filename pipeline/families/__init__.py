@@ -5,13 +5,14 @@ To add one: a package beside these whose class implements `Generator`, its name 
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from pipeline.corpora.world import World
-from pipeline.families.aims import Aimed
+from pipeline.families.aims import Aimed, asked_for
 from pipeline.families.base import Generator, Miss
-from schemas.config import CurateConfig
+from schemas.config import Aim, CurateConfig
 from schemas.errors import TouchstoneError
-from schemas.task import Family
+from schemas.task import Family, Lineage, Task
 
 # A family is imported when it is first asked for: sympy alone takes a second, and a hard-search run needs none of it.
 
@@ -51,7 +52,22 @@ def generator(config: CurateConfig, world: World | None) -> Generator:
         raise FamilyError(
             f"aims={unknown[0]}: {config.family} makes no such stratum; it makes {', '.join(make.strata)}"
         )
-    return Aimed(make, {aim.stratum: aim.weight for aim in config.aims})
+    return Aimed(make, config.aims)
 
 
-__all__ = ["FAMILIES", "FamilyError", "Generator", "Miss", "generator"]
+def made_again(lineage: Lineage, world: World | None) -> Task | Miss:
+    """What its generator makes of a lineage, by the settings that are written in it.
+
+    Raises `ValidationError` or `KeyError` for knobs that no generator wrote.
+    """
+    knobs: dict[str, Any] = dict(lineage.knobs)
+    aim = knobs.pop("aim", None)
+    settings = {"templates": knobs["templates"]} if lineage.generator == "math" else knobs
+    config = CurateConfig.model_validate({"family": lineage.generator, lineage.generator: settings})
+    make = generator(config, world)
+    if aim is None:
+        return make(lineage.seed, lineage.index)
+    return asked_for(make, lineage.seed, lineage.index, Aim.model_validate(aim))
+
+
+__all__ = ["FAMILIES", "FamilyError", "Generator", "Miss", "generator", "made_again"]

@@ -23,8 +23,12 @@ class Generator(Protocol):
         """Those that it can be asked for, in order."""
         ...
 
-    def at(self, seed: int, index: int, stratum: str) -> Task | Miss:
-        """A candidate of one of `strata`; a miss where it found none."""
+    def at(self, seed: int, index: int, stratum: str, draw: int = 0) -> Task | Miss:
+        """A candidate of one of `strata`, another one for each `draw`; a miss where it found none."""
+        ...
+
+    def hardness(self, task: Task) -> float:
+        """Of two tasks of one stratum the higher is to be the harder one, before anybody has tried."""
         ...
 
     @property

@@ -4,18 +4,30 @@ To add one: a module beside these with a `VERSION`, a function from task to `Cer
 `FILTERS` and a place in a funnel, cheapest first.
 """
 
-from pipeline.filters import ambiguity, closed_book, duplicates, evidence, form, leaks, rederive, shortcuts, top1
+from pipeline.filters import (
+    ambiguity,
+    closed_book,
+    contaminated,
+    duplicates,
+    evidence,
+    form,
+    leaks,
+    rederive,
+    shortcuts,
+    top1,
+)
 from pipeline.filters.base import Certifier, Filter, FilterError, Resources
 from schemas.task import Family
 
 FILTERS: dict[str, Filter] = {
     module.FILTER.name: module.FILTER
-    for module in (duplicates, form, leaks, ambiguity, shortcuts, evidence, rederive, top1, closed_book)
+    for module in (duplicates, contaminated, form, leaks, ambiguity, shortcuts, evidence, rederive, top1, closed_book)
 }
 
 FUNNEL: dict[Family, tuple[Filter, ...]] = {
     "hard_search": (
         duplicates.FILTER,
+        contaminated.FILTER,
         form.FILTER,
         leaks.FILTER,
         ambiguity.FILTER,
@@ -25,8 +37,11 @@ FUNNEL: dict[Family, tuple[Filter, ...]] = {
         rederive.FILTER,
         closed_book.FILTER,
     ),
-    "math": (duplicates.FILTER, form.FILTER, leaks.FILTER, rederive.FILTER, closed_book.FILTER),
+    "math": (duplicates.FILTER, contaminated.FILTER, form.FILTER, leaks.FILTER, rederive.FILTER, closed_book.FILTER),
 }
 """Filters of a family in the order they run; Pass@N follows."""
 
-__all__ = ["FILTERS", "FUNNEL", "Certifier", "Filter", "FilterError", "Resources"]
+CORRECTNESS = frozenset({"ambiguity", "evidence", "rederive"})
+"""Those that find a gold wrong, and not a task too easy, too like another or badly put."""
+
+__all__ = ["CORRECTNESS", "FILTERS", "FUNNEL", "Certifier", "Filter", "FilterError", "Resources"]

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
+from pipeline.apart import HeldOut
 from pipeline.census import Census
 from pipeline.corpora.world import World
 from pipeline.sampling import Sampler
@@ -29,6 +30,7 @@ class Resources:
 
     candidates: Census | None = None
     """Of every candidate of the run, not of a batch: it decides who came first."""
+    held_out: HeldOut = field(default_factory=HeldOut)
     world: World | None = None
     closed_book: Sampler | None = None
     """The solver without tools (`closed_book`) or without reasoning (`no_reasoning`)."""

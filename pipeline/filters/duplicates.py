@@ -16,7 +16,7 @@ def duplicates(task: Task, candidates: Census) -> Certificate:
         if len(answers := candidates.answers[key]) > 1:
             return certify.reject("conflicting_answers", same=kind, answers=listed(answers)[:5])
         index, first = candidates.first[key]
-        if index < task.lineage.index:
+        if index < candidates.place(task):
             return certify.reject("duplicate", same=kind, of=first, index=index)
     return certify.keep()
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from infra.files import write_table, write_whole
+from pipeline.markdown import table
 from rl.analytics import ADVICE, advice
 from rl.evaluate import compare
 from rl.learn.records import Verdict
@@ -115,8 +116,8 @@ def markdown(account: Account) -> str:
     """The comparison and the counts, for where Markdown is shown."""
     lines = [f"# {account.policy} trained on {account.release}", "", sentence(account), ""]
     if rows := scores(account.before, account.after):
-        lines += _table(("what", "tasks", "before", f"after step {account.after_step}", "difference"), rows)
-    lines += ["", *_table(("attempts", "count"), fates(account)), "", closes(account)]
+        lines.append(table(("what", "tasks", "before", f"after step {account.after_step}", "difference"), rows))
+    lines += ["", table(("attempts", "count"), fates(account)), "", closes(account)]
     return "\n".join(lines)
 
 
@@ -222,10 +223,6 @@ def closes(account: Account) -> str:
     if missing := account.counts.missing:
         return f"These do not add up: {missing:+,} attempts are unaccounted for."
     return "Admitted = trained + dropped + suspended: the run still holds those, to be played on or trained."
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    return ["| " + " | ".join(map(str, line)) + " |" for line in (head, ["---"] * len(head), *rows)]
 
 
 def _environment() -> Environment:

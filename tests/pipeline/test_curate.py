@@ -19,7 +19,7 @@ from infra.store import Store, StoreUnreachable
 from pipeline import assemble, stages
 from pipeline.assemble import NothingKept, split_rows
 from pipeline.curate import Here, Published, curate, publish, start
-from pipeline.release import load
+from pipeline.release import load, own
 from pipeline.replay import ReplayError, replay
 from pipeline.runs import Run, RunError
 from pipeline.solver import SolverDown
@@ -49,8 +49,8 @@ def go(folder: Path, config: CurateConfig = CONFIG, **coin: object) -> Run:
 
 def prime(folder: Path, first: tuple[Path, Run, Published], config: CurateConfig = CONFIG) -> None:
     """Give `folder` the run of `config` with the candidates of `first`, screened where the census is the same one."""
-    run = start(config, WORLD, folder / "runs")
-    for done in ("candidates-*", *(["certificates/screen-*"] if config.accept is None else [])):
+    run = start(config, WORLD, folder / "runs", Store(str(folder)))
+    for done in ("candidates-*", *(["certificates/screen-*"] if config.by_batch is False else [])):
         for file in first[1].path.glob(done):
             (run.path / file.relative_to(first[1].path)).parent.mkdir(exist_ok=True)
             shutil.copy(file, run.path / file.relative_to(first[1].path))
@@ -159,7 +159,7 @@ def started(folder: Path) -> subprocess.Popen[bytes]:
 def test_a_full_disk_ends_the_run_and_with_space_it_goes_on_to_the_same_release(first, tmp_path):
     """No file may pass 1 KiB: the first file of candidates does not fit, the description of the run was there before."""
     _, _, published = first
-    start(CONFIG, WORLD, tmp_path / "runs")
+    start(CONFIG, WORLD, tmp_path / "runs", Store(str(tmp_path)))
     script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n{SCRIPT}"
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     process = subprocess.run(
@@ -236,8 +236,27 @@ def test_accept_goes_on_until_enough_are_kept(first, tmp_path):
     assert sum(per_batch[:-1]) < 8 <= sum(per_batch)
     assert len(done) < len(stages.batches(run))
     release = out(tmp_path, run).release
-    assert sum(release.splits("hard_search").values()) == sum(per_batch)
-    assert release.manifest.funnel["hard_search"][0].seen == 15 * len(done)
+    assert sum(release.splits("hard_search").values()) == 8
+    assert release.manifest.endings == {"hard_search": "accepted"}
+    first_step, *_, last_step = release.manifest.funnel["hard_search"]
+    assert first_step.seen == 15 * len(done)
+    assert (last_step.filter, last_step.seen, last_step.kept) == ("accept", sum(per_batch), 8)
+    surplus = [row for row in release.rejected() if row.reason == "surplus"]
+    assert len(surplus) == sum(per_batch) - 8
+    assert all(own(row, release.certificates(row.task.task_id))[-1].reason == "surplus" for row in surplus)
+
+
+def test_a_budget_of_tokens_ends_a_run_after_the_batch_that_spends_it(first, tmp_path):
+    """A batch costs a few thousand tokens; the second begins while less than the budget is spent."""
+    _, run, _ = first
+    costs = [sum(c.cost for _, c in stages.verdicts(run, batch)) for batch in stages.batches(run)]
+    config = CurateConfig.model_validate({**CONFIG.model_dump(), "budget": costs[0] + 1})
+    prime(tmp_path, first, config)
+    stopped = go(tmp_path, config)
+    assert assemble.finished(stopped) == [0, 1]
+    release = out(tmp_path, stopped).release
+    assert release.manifest.endings == {"hard_search": "budget"}
+    assert sum(counts.tokens for counts in release.manifest.strata.values()) >= config.budget
 
 
 def test_accept_gives_up_at_its_cap_and_publishes_what_there_is(tmp_path):
@@ -281,7 +300,7 @@ def test_a_task_waits_for_a_solver_only_once(first, tmp_path):
 
 def test_another_solver_in_the_middle_of_a_run_is_refused(first, tmp_path):
     prime(tmp_path, first)
-    run = start(CONFIG, WORLD, tmp_path / "runs")
+    run = start(CONFIG, WORLD, tmp_path / "runs", Store(str(tmp_path)))
     run.use_solver("tools", "starter@old")
     with pytest.raises(RunError, match="measured with starter@old, and coin@1 is served now"):
         go(tmp_path)
@@ -305,7 +324,7 @@ def test_a_solver_that_is_down_ends_the_run_and_what_was_done_stays(first, tmp_p
     store = Store(str(tmp_path / "store"))
     with pytest.raises(SolverDown, match=r"down@1: (\d+ attempts in a row broke|failed on all \d+ tasks).*refused"):
         asyncio.run(curate(config, world=WORLD, runs=tmp_path / "runs", store=store, work=work))
-    run = start(config, WORLD, tmp_path / "runs")
+    run = start(config, WORLD, tmp_path / "runs", Store(str(tmp_path)))
     assert all(run.has("certificates/screen", batch) for batch in stages.batches(run))
     assert not any(run.has("certificates/probe", batch) for batch in stages.batches(run))
 

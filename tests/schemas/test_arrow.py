@@ -152,7 +152,7 @@ def test_a_token_that_is_no_int64_is_named_with_its_place(token):
 
 def test_a_table_with_other_columns_is_not_read():
     other = CERTIFICATES.table([CERTIFICATE]).drop_columns(["detail"])
-    with pytest.raises(SchemaError, match="column detail: has nothing, schema version 2 has string"):
+    with pytest.raises(SchemaError, match="column detail: has nothing, schema version 3 has string"):
         CERTIFICATES.unpack(other)
     wide = CERTIFICATES.table([CERTIFICATE]).append_column("more", pa.array([1]))
     with pytest.raises(SchemaError, match="column more: has int64"):

@@ -58,10 +58,15 @@ class HardSearch:
         plan = rng.choices(list(self.plans), [PLANS[p] for p in self.plans])[0]
         return self._candidate(rng, plan, seed, index)
 
-    def at(self, seed: int, index: int, stratum: str) -> Task | Miss:
+    def at(self, seed: int, index: int, stratum: str, draw: int = 0) -> Task | Miss:
         """The way to hide the ends of clues is that of the stratum; queries with another number of hops are passed over."""
-        rng = random.Random(f"{seed}/{index}/{stratum}/{VERSION}")
+        rng = random.Random(f"{seed}/{index}/{stratum}/{VERSION}" + (f"/{draw}" if draw else ""))
         return self._candidate(rng, stratum.rpartition("/")[2], seed, index, stratum)
+
+    def hardness(self, task: Task) -> float:
+        """Bits of what clues leave open: the sum over top-level clues of log2 of the entities that fit one alone."""
+        assert isinstance(task.constraints, Query)
+        return sum(math.log2(len(self.world.proved(clue))) for clue in task.constraints.clues)
 
     @cached_property
     def strata(self) -> tuple[str, ...]:

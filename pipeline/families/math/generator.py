@@ -40,9 +40,9 @@ class Math:
         template = TEMPLATES[Random(f"{seed}/{turn}/order").sample(self.names, len(self.names))[place]]
         return self._task(template, _drawn(template, Random(f"{seed}/{index}/draw")), seed, index)
 
-    def at(self, seed: int, index: int, stratum: str) -> Task | Miss:
+    def at(self, seed: int, index: int, stratum: str, draw: int = 0) -> Task | Miss:
         """Of the templates that have made tasks of the stratum, one as often as it did."""
-        rng = Random(f"{seed}/{index}/{stratum}")
+        rng = Random(f"{seed}/{index}/{stratum}" + (f"/{draw}" if draw else ""))
         shares = self._makes[stratum]
         for _ in range(TRIES):
             template = TEMPLATES[rng.choices(list(shares), list(shares.values()))[0]]
@@ -50,6 +50,10 @@ class Math:
             if str(self._stratum(template, parameters, template.solve(parameters))) == stratum:
                 return self._task(template, parameters, seed, index)
         return Miss(reason=f"off_target: {stratum}")
+
+    def hardness(self, task: Task) -> float:
+        """Digits of the question: long numbers are harder to compute with."""
+        return sum(character.isdigit() for character in task.question)
 
     @property
     def strata(self) -> tuple[str, ...]:
