@@ -19,10 +19,11 @@ $(READY): $(LOCK) pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
-demo: demo-short ## the main job on the embedded default
-
-demo-short: $(READY) ## curate hard-search and math, publish, load back
+demo: $(READY) ## the main job on the embedded default: two rounds of curate, train and steer
 	$(BIN)/touchstone demo
+
+demo-short: $(READY) ## curation alone: hard-search and math, published and loaded back
+	$(BIN)/touchstone demo --short
 
 lint: $(READY) ## ruff and mypy --strict
 	$(BIN)/ruff check .

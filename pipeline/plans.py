@@ -19,6 +19,8 @@ from schemas.steering import Line, Plan
 from schemas.task import Family
 
 UNIFORM, LATEST, IF_ANY = "uniform", "latest", "latest-if-any"
+EVEN = f"{FOLLOWED}{UNIFORM}"
+"""What stands in the config of a run that follows `uniform`."""
 SHOWN = ("stratum", "budget", "was", "level", "why")
 
 
@@ -79,7 +81,7 @@ def followed(config: CurateConfig, store: Store, make: Callable[[], Generator], 
         return config
     if config.plan == UNIFORM:
         aims = tuple(Aim(stratum=stratum) for stratum in make().strata)
-        return config.model_copy(update={"aims": aims, "plan": f"{FOLLOWED}{UNIFORM}"})
+        return config.model_copy(update={"aims": aims, "plan": EVEN})
     plan = latest(store, config.family) if config.plan in (LATEST, IF_ANY) else load(store, config.plan)
     if plan is None:
         if config.plan == IF_ANY:
@@ -134,7 +136,11 @@ def markdown(plan: Plan) -> str:
 def lines(of: Iterable[Line]) -> list[tuple[str, str, str, str, str]]:
     """Rows for `SHOWN`, the largest share first."""
     ordered = sorted(of, key=lambda line: (-line.share, line.stratum))
-    return [(line.stratum, f"{line.share:.1%}", f"{line.was:.1%}", f"{line.level:+.2f}", line.why) for line in ordered]
+    total = sum(line.share for line in ordered)
+    return [
+        (line.stratum, f"{line.share / total:.1%}", f"{line.was:.1%}", f"{line.level:+.2f}", line.why)
+        for line in ordered
+    ]
 
 
 def _plans(store: Store) -> Store:

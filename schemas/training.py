@@ -144,6 +144,13 @@ class EvaluationOptions(Options):
     split: str = "test"
 
 
+class HeldOutOptions(EvaluationOptions):
+    """Held-out tasks of a training run."""
+
+    release: str | None = None
+    """Another release whose split it is; absent, that which is trained on."""
+
+
 class CheckpointOptions(Options):
     """What of a run is kept."""
 
@@ -176,7 +183,7 @@ class TrainConfig(Options):
     negatives: NegativeOptions = NegativeOptions()
     loss: LossOptions = LossOptions()
     optimiser: OptimiserOptions = OptimiserOptions()
-    evaluation: EvaluationOptions = EvaluationOptions()
+    evaluation: HeldOutOptions = HeldOutOptions()
     checkpoint: CheckpointOptions = CheckpointOptions()
     limits: Limits | None = None
     """What an episode may spend; what is not set here is what the policy was built with."""

@@ -3,6 +3,7 @@
 import typer
 
 from flows.cli.console import run
+from flows.cli.couple import couple, lineage, steer
 from flows.cli.curate import curate
 from flows.cli.demo import demo
 from flows.cli.evaluate import evaluate
@@ -26,6 +27,9 @@ app.command("solve")(solve)
 app.command("evaluate")(evaluate)
 app.command("train")(train)
 app.command("report")(report)
+app.command("couple")(couple)
+app.command("steer")(steer)
+app.command("lineage")(lineage)
 app.command("tools")(tools)
 app.command("show")(show)
 app.command("replay")(replay)

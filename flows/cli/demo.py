@@ -7,6 +7,7 @@ import typer
 from datasets import disable_progress_bars, load_dataset  # type: ignore[import-untyped]
 
 from flows.cli.console import draw, err, out, progress_bars
+from flows.cli.couple import play, tell
 from flows.cli.local import run_here
 from flows.cli.render import funnel_table, table, task_panel
 from infra.settings import Settings
@@ -15,18 +16,60 @@ from pipeline import curate as pipeline
 from pipeline.release import Release, own
 from rl.engines import Engines
 from schemas.config import CurateConfig
+from schemas.rounds import RoundsConfig
 from schemas.row import Kept, Rejected
 from schemas.task import FAMILIES
 
+NAMES = {"types": ["country", "US state", "element"], "min_clues": 3, "max_clues": 3}
+"""What the starter has names for."""
+BY_HEART = {"p0": 0.05, "p1": 0.6, "alpha": 0.2, "beta": 0.2, "limit": 4}
+"""A short test of that: a model this small knows none of it."""
+ROUNDS = {
+    "rounds": 2,
+    "held_out_candidates": 300,
+    "curate": {"family": "hard_search", "candidates": 450, "hard_search": NAMES, "triviality": BY_HEART},
+    "train": {
+        "minutes": 3,
+        "rollout": {"slots": 128},
+        "optimiser": {"rate": 3e-4, "warmup": 3},
+        "reward": {"gamma": 0.8},
+        "tools": {"replicas": 0},
+    },
+}
+
 
 def demo(
-    candidates: Annotated[int, typer.Option(min=1, help="Candidates of each family.")] = 200,
+    short: Annotated[bool, typer.Option("--short", help="Only the curation, of both families.")] = False,
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
-    """Curate hard-search and math from nothing, publish one release, load it back, and show what is in it.
+    """Two rounds: curate, train, and let what the policy failed at decide what the second round makes.
 
     Example: `touchstone demo`
     """
+    if short:
+        curation(seed)
+    else:
+        loop(seed)
+
+
+def loop(seed: int) -> None:
+    """Held-out tasks first, then the rounds, then what they came to."""
+    settings = Settings.from_env()
+    started = time.monotonic()
+    tell(play(RoundsConfig.model_validate({**ROUNDS, "seed": seed}), settings), settings)
+    out.print(
+        f"\n{(time.monotonic() - started) / 60:.1f} minutes\n"
+        f"next:\n"
+        f"  touchstone steer --dry-run           the plan that a third round would follow\n"
+        f"  touchstone couple --rounds 3         the same with everything at its defaults\n"
+        f"  touchstone demo --short              curation alone, with what is in a release\n"
+        f"  make up                              then: prefect deployment run couple/rounds -p rounds=2 --watch",
+        highlight=False,
+    )
+
+
+def curation(seed: int, candidates: int = 200) -> None:
+    """Hard search and math from nothing, published, loaded back, and shown."""
     settings = Settings.from_env()
     store = Store(settings.store)
     runs, minutes = [], {}

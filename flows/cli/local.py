@@ -1,15 +1,45 @@
-"""A curation run in this process, with bars."""
+"""The long steps in this process, with bars."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
+from flows.cli.console import progress_bars
+from flows.cli.dashboard import Dashboard
 from infra.settings import Settings
 from infra.store import Store
 from pipeline import curate as pipeline
 from pipeline.runs import Run
 from rl.engines import Engines
+from rl.train.run import TrainRun
 from schemas.config import CurateConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The steps of rounds. A `rl.rounds.Steps`."""
+
+    settings: Settings
+
+    async def curate(self, config: CurateConfig) -> str:
+        store = Store(self.settings.store)
+        with Engines(self.settings, config.concurrency) as engines, progress_bars() as report:
+            run = await curated(
+                config,
+                settings=self.settings,
+                runs=self.settings.cache / "runs",
+                store=store,
+                engines=engines,
+                report=report,
+            )
+        return pipeline.publish([run], store).release.version
+
+    async def train(self, run: TrainRun) -> None:
+        from rl.train import coach  # torch: only training waits for it
+
+        with Dashboard(run.id) as dashboard:
+            await coach.train(run, settings=self.settings, watch=dashboard)
 
 
 def run_here(
@@ -22,7 +52,20 @@ def run_here(
     report: Callable[[str, int, int], None],
 ) -> Run:
     """The run of `config`, finished; not yet published."""
-    engines.attach(config.models, config.tools)
-    world = pipeline.corpus(config, settings.cache)
+    return asyncio.run(curated(config, settings=settings, runs=runs, store=store, engines=engines, report=report))
+
+
+async def curated(
+    config: CurateConfig,
+    *,
+    settings: Settings,
+    runs: Path,
+    store: Store,
+    engines: Engines,
+    report: Callable[[str, int, int], None],
+) -> Run:
+    """As `run_here`, on a loop that runs already."""
+    await asyncio.to_thread(engines.attach, config.models, config.tools)
+    world = await asyncio.to_thread(pipeline.corpus, config, settings.cache)
     work = pipeline.Here(world, engines.solver, report, engines.start)
-    return asyncio.run(pipeline.curate(config, world=world, runs=runs, store=store, work=work, progress=report))
+    return await pipeline.curate(config, world=world, runs=runs, store=store, work=work, progress=report)

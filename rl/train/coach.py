@@ -58,7 +58,7 @@ async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch =
     stage = "evaluate on held-out tasks, once its server has started"
     watch(Progress(stage=stage, step=step, steps=None, minutes=0.0, of_minutes=None))
     config = EvaluateConfig(
-        **run.config.evaluation.model_dump(),
+        **run.config.evaluation.model_dump(exclude={"release"}),
         temperature=run.config.rollout.temperature,
         seed=run.config.seed,
         family=run.config.family,
@@ -66,7 +66,7 @@ async def evaluated(run: TrainRun, step: int, settings: Settings, watch: Watch =
         tools=run.config.tools,
     )
     folder = run.policy if step == 0 else Checkpoints(run.path, run.config.checkpoint).path(step)
-    held = await asyncio.to_thread(of_release, run.release, config, settings.cache)
+    held = await asyncio.to_thread(of_release, run.held_out, config, settings.cache)
     measured, _ = await asyncio.to_thread(evaluate_served, Served(model=str(folder)), held, config, settings=settings)
     write_whole(run.evaluation_file(step), measured.model_dump_json(indent=1).encode())
     return measured

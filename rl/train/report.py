@@ -18,7 +18,7 @@ from rl.evaluate import compare
 from rl.learn.records import Verdict
 from rl.train.account import Account, account
 from rl.train.metrics import METRICS_OF, POPULATIONS
-from rl.train.run import TrainRun
+from rl.train.run import FAILURES_FILE, TrainRun
 from schemas.answer import canonical_answer
 from schemas.arrow import FAILURES, METRICS
 from schemas.evaluation import Estimate, Evaluation
@@ -61,7 +61,7 @@ async def write(run: TrainRun) -> Account:
 
 def _write(folder: Path, told: Account) -> None:
     write_table(folder / "metrics.parquet", METRICS.pack(told.metrics))
-    write_table(folder / "failures.parquet", FAILURES.pack(told.failures))
+    write_table(folder / FAILURES_FILE, FAILURES.pack(told.failures))
     write_whole(folder / FILE, page(told).encode())
 
 

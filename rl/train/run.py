@@ -32,6 +32,7 @@ from schemas.training import TrainConfig
 
 FOLDER, EVALUATIONS = "training", "evaluations"
 RUN_FILE = "run.json"
+FAILURES_FILE = "failures.parquet"
 
 
 class TrainRunError(TouchstoneError):
@@ -46,6 +47,9 @@ class TrainOrigin(Record):
     version: str
     content: str
     """Hash of the release's content."""
+    held_out: str
+    """URL of the release that holds the tasks it is evaluated on: the same, or another one."""
+    held_out_content: str
     policy: str
     """Name of the model that learning begins with."""
     revision: str
@@ -78,11 +82,17 @@ class TrainRun:
     @property
     def release(self) -> releases.Release:
         """Read and compared whole, every time."""
-        release = releases.load(self.origin.release)
-        if release.manifest.content != self.origin.content:
-            raise TrainRunError(
-                f"{self.origin.release}: is another release than the run {self.id} began with; begin anew"
-            )
+        return self._same(self.origin.release, self.origin.content)
+
+    @property
+    def held_out(self) -> releases.Release:
+        """What it is evaluated on; as `release`."""
+        return self._same(self.origin.held_out, self.origin.held_out_content)
+
+    def _same(self, url: str, content: str) -> releases.Release:
+        release = releases.load(url)
+        if release.manifest.content != content:
+            raise TrainRunError(f"{url}: is another release than the run {self.id} began with; begin anew")
         return release
 
     def evaluation_file(self, step: int) -> Path:
@@ -113,14 +123,15 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
     on the run, `FolderInUse`. What is refused leaves nothing behind.
     """
     possible(config, settings)
-    release = releases.load(releases.resolve(Store(settings.store), config.release))
-    splits = release.splits(config.family)
-    for split in dict.fromkeys((config.split, config.evaluation.split)):
-        if split not in splits:
-            known = ", ".join(
-                f"{family}/{name}" for family in release.manifest.funnel for name in release.splits(family)
-            )
-            raise TrainRunError(f"{release.version}: has no rows of {config.family}/{split}; it has {known}")
+    store = Store(settings.store)
+    release = releases.load(releases.resolve(store, config.release))
+    held_out = release
+    if (other := config.evaluation.release) is not None:
+        held_out = releases.load(releases.resolve(store, other))
+    for found, split in ((release, config.split), (held_out, config.evaluation.split)):
+        if split not in found.splits(config.family):
+            known = ", ".join(f"{family}/{name}" for family in found.manifest.funnel for name in found.splits(family))
+            raise TrainRunError(f"{found.version}: has no rows of {config.family}/{split}; it has {known}")
     curated = CurateConfig.model_validate(release.manifest.configs[config.family])
     model = resolve(config.policy, settings.cache)
     Policy.load(model.path, config.limits)
@@ -128,6 +139,8 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
         release=release.url,
         version=release.version,
         content=release.manifest.content,
+        held_out=held_out.url,
+        held_out_content=held_out.manifest.content,
         policy=model.name,
         revision=model.revision,
         folder=str(model.path),
@@ -135,7 +148,14 @@ def create(config: TrainConfig, settings: Settings) -> TrainRun:
     )
     limits = {"steps", "minutes", "epochs", "release"}
     key = content_hash(
-        [config.model_dump(mode="json", exclude=limits), origin.content, origin.revision, SCHEMA_VERSION], length=12
+        [
+            config.model_dump(mode="json", exclude={**dict.fromkeys(limits, True), "evaluation": {"release"}}),
+            origin.content,
+            origin.held_out_content,
+            origin.revision,
+            SCHEMA_VERSION,
+        ],
+        length=12,
     )
     run = TrainRun(settings.cache / FOLDER / f"train-{key}", config, origin)
     with explained(str(run.path)):
