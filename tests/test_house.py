@@ -72,10 +72,10 @@ def test_every_package_says_what_it_is() -> None:
 
 def test_every_option_is_read() -> None:
     """A field of the config tree that no code outside its own class mentions is dead."""
-    from schemas import config, episode, evaluation, training
+    from schemas import config, episode, evaluation, rounds, steering, training
     from schemas.base import Record
 
-    for module in (config, episode, evaluation, training):
+    for module in (config, episode, evaluation, rounds, steering, training):
         own = Path(module.__file__ or "")
         elsewhere = "\n".join(path.read_text() for path in SOURCES if path != own)
         for model in vars(module).values():
@@ -102,7 +102,7 @@ def test_every_deployment_parses() -> None:
     import inspect
 
     deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text())["deployments"]
-    assert {"hard-search", "math", "coupled"} <= {d["name"] for d in deployments}
+    assert {"hard-search", "math", "coupled", "rounds", "plan"} <= {d["name"] for d in deployments}
     for deployment in deployments:
         module, name = deployment["entrypoint"].rsplit(".", 1)
         flow = getattr(importlib.import_module(module), name)

@@ -144,6 +144,19 @@ def test_the_latest_plan_is_followed_and_named(home) -> None:
     assert set(made) == set(STRATA[:2]) and made[STRATA[0]].asked == pytest.approx(30, abs=2)
 
 
+def test_a_plan_is_followed_by_its_id_whatever_was_drawn_since(home) -> None:
+    store = home[1]
+    named = plan(STRATA[2:4])
+    plans.keep(store, named)
+    config = CurateConfig.model_validate({**CONFIG.model_dump(), "plan": named.id})
+    found = plans.followed(config, store, lambda: generator(CONFIG, WORLD), WORLD.hash)
+    assert (found.plan, found.aims) == (named.id, plans.aims_of(named))
+    with pytest.raises(plans.PlanError, match=r"p-000000000000\.json: no such plan"):
+        plans.followed(
+            config.model_copy(update={"plan": "p-000000000000"}), store, lambda: generator(CONFIG, WORLD), WORLD.hash
+        )
+
+
 def test_candidates_are_as_many_as_the_share_of_the_budget_pays_for() -> None:
     """Equal shares, one of them four times as dear: a fifth and four fifths, but for what is not yet known for sure."""
     dear = Line(stratum="a", share=0.5, kept=Tally(yes=1e6, no=1e6), tokens=8e6)
