@@ -14,6 +14,7 @@ from pipeline import curate as pipeline
 from pipeline.curate import ABOUT_A_WORLD
 from rl.engines import Engines
 from schemas.config import CurateConfig
+from schemas.manifest import Ending
 
 
 def curate(
@@ -22,7 +23,9 @@ def curate(
         int | None, typer.Option(help="Candidates to generate (300 unless --accept is given).")
     ] = None,
     accept: Annotated[int | None, typer.Option(help="Go on until this many tasks are kept.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Go on while models have spent fewer tokens than this.")] = None,
     seed: Annotated[int | None, typer.Option(help="Equal seeds make equal candidates (0).")] = None,
+    plan: Annotated[str | None, typer.Option(help="To follow: latest, uniform, or a plan's file or id.")] = None,
     out_dir: Annotated[
         str | None,
         typer.Option(
@@ -38,7 +41,7 @@ def curate(
 
     Example: `touchstone curate hard_search --candidates 300 --seed 7 --out first`
     """
-    flags = {"family": family, "candidates": candidates, "accept": accept, "seed": seed}
+    flags = {"family": family, "candidates": candidates, "accept": accept, "budget": budget, "seed": seed, "plan": plan}
     checked = CurateConfig.model_validate(merged(read_json(config) if config else {}, flags))
     settings = Settings.from_env()
     store = Store(settings.store if out_dir is None else location("--out", out_dir))
@@ -50,6 +53,7 @@ def curate(
 
     def render() -> None:
         draw(funnel_table(family, release.manifest.funnel[family]))
+        out.print(_ended(checked, release.manifest.endings[family], sum(release.splits(family).values())))
         out.print(f"{'published' if published.new else 'published before:'} {release.version}  {release.url}")
         out.print(f'load it with: datasets.load_dataset("{release.url}", "{family}")')
         if (row := next(release.rows(family), None)) is not None:
@@ -60,3 +64,16 @@ def curate(
                 out.print(f"train on it:  touchstone train {release.url} --minutes 8")
 
     emit(summary(release), as_json, render)
+
+
+def _ended(config: CurateConfig, ending: Ending, kept: int) -> str:
+    goal = f" of the {config.accept} that were asked for" if config.accept is not None else ""
+    return f"{kept} tasks{goal}; it ended because {_BECAUSE[ending]}"
+
+
+_BECAUSE = {
+    Ending.CANDIDATES: "all candidates were made",
+    Ending.ACCEPTED: "as many were kept",
+    Ending.BUDGET: "its tokens were spent",
+    Ending.STOPPED: "it was stopped",
+}
