@@ -17,20 +17,20 @@ from schemas.evaluation import Counts, Estimate
 from schemas.rounds import RoundsConfig
 
 SEEDS, ROUNDS = (0, 1, 2), 3
-BUDGET = 2_500_000
+BUDGET = 600_000
 """Tokens that models spend on curation in a round."""
-STEPS = 16
-ATTEMPTS = 16
+STEPS = 12
+ATTEMPTS = 8
 """At each held-out task."""
 T95 = 4.303
 """Of Student's t with two degrees of freedom."""
 CURATE: dict[str, Any] = {
     "family": "hard_search",
-    "candidates": 4000,
+    "candidates": 2000,
     "budget": BUDGET,
     "batch": 50,
     "plan": "uniform",
-    "hard_search": {"types": ["country", "US state", "element"], "min_clues": 3, "max_clues": 4},
+    "hard_search": {"types": ["country", "US state", "element"], "min_clues": 3, "max_clues": 3},
     "triviality": {"p0": 0.05, "p1": 0.6, "alpha": 0.2, "beta": 0.2, "limit": 4},
 }
 TRAIN: dict[str, Any] = {

@@ -119,8 +119,8 @@ class CurateConfig(Options):
     aims: tuple[Aim, ...] = ()
     """Strata to make candidates of; empty leaves the mix to the family."""
     plan: str | None = None
-    """Whose shares and levels the aims are: a plan file, its number in the store, `latest`, `latest-if-any` (the family's own mix
-    before there is one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows."""
+    """Whose shares and levels the aims are: a plan's file or id, `latest`, `latest-if-any` (the family's own mix before there is
+    one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows."""
     held_out: str | None = None
     """A release whose tasks stay apart: nothing that asks the same, or for the same entity, is kept."""
     earlier: str | None = None
@@ -175,8 +175,6 @@ class CurateConfig(Options):
     def _aims_from_one_place(self) -> "CurateConfig":
         if self.aims and self.plan is not None and not self.plan.startswith(FOLLOWED):
             raise ValueError(f"plan={self.plan}: the aims are given already; leave out the one or the others")
-        if self.plan is not None and self.plan.startswith(FOLLOWED) and not self.aims:
-            raise ValueError(f"plan={self.plan}: is the id of a plan; give its file, its number or `latest`")
         return self
 
     @property
