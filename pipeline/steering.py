@@ -42,15 +42,12 @@ def next_plan(
 ) -> Plan:
     """The plan after a round whose curation came to `counts` and whose training failed as in `failures`.
 
-    `before` is what the round followed: with all that was believed until then, or `even` shares. A stratum that is new in
-    `counts` joins. What the plan is drawn from stays to be said by the caller.
+    `before` is what the round followed, with all that was believed until then. Strata that it has no line for cannot be asked for,
+    whatever came of them. What the plan is drawn from stays to be said by the caller.
     """
     evidence = shown(failures)
-    known = {line.stratum: line for line in before.lines}
-    names = sorted({*known, *(name for name, found in counts.items() if found.asked)})
     lines = [
-        _believed(known.get(name) or Line(stratum=name, share=0), counts.get(name), evidence.get(name), options.decay)
-        for name in names
+        _believed(line, counts.get(line.stratum), evidence.get(line.stratum), options.decay) for line in before.lines
     ]
     shares = _shares(lines, before, options)
     return before.model_copy(
