@@ -7,6 +7,7 @@ stratum whose tasks the filters of correctness reject, or that fails with all of
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ STRENGTH = 4.0
 SLOPE = 4.0
 """Of the step of a level: tanh(SLOPE (p - target)), as AdaRFT's (2504.05520)."""
 SEEN = 12.0
-"""Attempts or tasks below which a level does not move and nothing is left out."""
+"""Attempts that have to speak against a target rate before a level moves half of its step; attempts or tasks below which nothing is
+left out."""
 MOST_WRONG = 0.2
 """Share of a stratum's tasks that filters of correctness may reject."""
 LEAST_READ = 0.05
@@ -66,7 +68,7 @@ class Shown:
 def shown(failures: Iterable[Failure]) -> dict[str, Shown]:
     """By stratum. Attempts of the first pass over the tasks alone: what was trained on is known, and says nothing of others.
 
-    Of those, the second half of versions, which is closer to the policy that comes next.
+    Of those, the half by the latest versions, which are closest to the policy that comes next.
     """
     by_stratum: dict[str, list[Failure]] = {}
     for row in failures:
@@ -76,12 +78,19 @@ def shown(failures: Iterable[Failure]) -> dict[str, Shown]:
 
 
 def _shown(rows: Sequence[Failure]) -> Shown:
-    middle = (min(int(row.version) for row in rows) + max(int(row.version) for row in rows)) / 2
-    late = [row for row in rows if int(row.version) >= middle]
+    by_version = Counter[int]()
+    for row in rows:
+        by_version[int(row.version)] += row.n
+    late, had = set[int](), 0
+    for version in sorted(by_version, reverse=True):
+        if had < by_version.total() / 2:
+            late.add(version)
+            had += by_version[version]
 
     def tally(of: Callable[[Failure], int]) -> Tally:
-        right = sum(of(row) for row in late if row.outcome is AttemptOutcome.RIGHT)
-        return Tally(yes=right, no=sum(map(of, late)) - right)
+        counted = [row for row in rows if int(row.version) in late]
+        right = sum(of(row) for row in counted if row.outcome is AttemptOutcome.RIGHT)
+        return Tally(yes=right, no=sum(map(of, counted)) - right)
 
     return Shown(right=tally(lambda row: row.n), read=tally(lambda row: row.read))
 
@@ -168,8 +177,8 @@ def candidate_costs(lines: Sequence[Line]) -> list[float]:
 
 def _moved(line: Line, share: float, options: SteeringOptions) -> Line:
     level = line.level
-    if line.right.n >= SEEN:
-        p = line.right.yes / line.right.n
+    if line.right.n:
+        p = (line.right.yes + SEEN * options.target) / (line.right.n + SEEN)
         level = round(min(1.0, max(-1.0, level + options.step * math.tanh(SLOPE * (p - options.target)))), 3)
     return line.model_copy(update={"share": share, "level": level, "why": _why(line, level)})
 
