@@ -10,7 +10,7 @@ from bench.figures import Figure, Row
 from flows.cli.local import Here
 from infra.settings import Settings
 from pipeline.estimates import difference
-from rl.history import Told, history
+from rl.history import COLUMNS, Told, history
 from rl.rounds import begin, go_on
 from schemas.config import CurateConfig, Served
 from schemas.evaluation import Counts, Estimate
@@ -42,18 +42,8 @@ TRAIN: dict[str, Any] = {
     "evaluation": {"attempts": ATTEMPTS},
 }
 """By steps and not by the clock, so that both twins train as much whatever else the machine does."""
-TITLE = (
-    "seed",
-    "twin",
-    "round",
-    "candidates",
-    "kept",
-    "tried again",
-    "kept of them",
-    "tokens",
-    "pass@1 before",
-    "after",
-)
+SHOWN = len(COLUMNS) - 2
+TITLE = ("seed", "twin", *COLUMNS[:SHOWN])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,7 @@ async def measure() -> tuple[list[Row], list[Figure]]:
     held_out = await _held_out(settings)
     pairs = [[await _played(seed, steered, held_out, settings) for steered in (True, False)] for seed in SEEDS]
     rows: list[Row] = [
-        (seed, name, *told.row()[:8])
+        (seed, name, *told.row()[:SHOWN])
         for seed, pair in zip(SEEDS, pairs, strict=True)
         for name, twin in zip(("steered", "uniform"), pair, strict=True)
         for told in twin.rounds

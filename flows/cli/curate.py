@@ -1,12 +1,13 @@
 """`touchstone curate`: one family from nothing to a release."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows.cli.console import Json, draw, emit, merged, out, progress_bars, read_json
-from flows.cli.local import run_here
+from flows.cli.local import curated
 from flows.cli.render import funnel_table, summary
 from infra.settings import Settings, location
 from infra.store import Store
@@ -47,7 +48,8 @@ def curate(
     store = Store(settings.store if out_dir is None else location("--out", out_dir))
     runs = (settings.cache if out_dir is None or store.local is None else store.local) / "runs"
     with Engines(settings, checked.concurrency) as engines, progress_bars() as report:
-        run = run_here(checked, settings=settings, runs=runs, store=store, engines=engines, report=report)
+        done = curated(checked, settings=settings, runs=runs, store=store, engines=engines, report=report)
+        run = asyncio.run(done)
     published = pipeline.publish([run], store)
     release = published.release
 
