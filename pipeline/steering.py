@@ -3,7 +3,8 @@
 Per stratum, posteriors of yield (kept of candidates) and pass rate, and the mean cost; a candidate is worth E[y v(p)] / cost with
 v(p) = 1 - p^G - (1 - p)^G, the chance that a group of G attempts does not end alike (see 2504.05520, 2504.03380, 2507.04632).
 High failure alone attracts nothing: a wrong gold fails always. So only failures at what was asked count, v is 0 at p = 0, and a
-stratum whose tasks the filters of correctness reject, or that fails with all of its evidence read, is left out.
+stratum whose tasks the filters of correctness reject, or that fails with all of its evidence read, gets no more than the floor,
+by which it is seen when that changes.
 """
 
 import math
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.allocation import filled, largest_remainder
+from pipeline.sequential import wilson
 from schemas.base import content_hash
 from schemas.manifest import StratumCounts
 from schemas.measured import CONTENT, AttemptOutcome, Failure
@@ -23,11 +25,13 @@ STRENGTH = 4.0
 SLOPE = 4.0
 """Of the step of a level: tanh(SLOPE (p - target)), as AdaRFT's (2504.05520)."""
 SEEN = 12.0
-"""Attempts or tasks below which a level does not move and nothing is left out."""
+"""Attempts below which a level does not move; tasks below which the filters say nothing of a stratum."""
 MOST_WRONG = 0.2
 """Share of a stratum's tasks that filters of correctness may reject."""
+MEMORY = 128.0
+"""Attempts of earlier rounds that count at most: they were another policy's, so that no number of them makes sure of this one's."""
 LEAST_READ = 0.05
-"""Share of attempts that have all of the evidence and are right, at least."""
+"""Share of attempts that have all of the evidence and are right, at least; below it surely, for a hard stratum is none to doubt."""
 UNITS = 1000
 """Shares are whole thousandths."""
 
@@ -98,16 +102,18 @@ def _believed(line: Line, counts: StratumCounts | None, seen: Shown | None, deca
         update={
             "was": line.share,
             "kept": _faded(line.kept, Tally(yes=counts.kept, no=counts.asked - counts.kept), decay),
-            "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay),
+            "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay, MEMORY),
             "sound": _faded(line.sound, Tally(yes=counts.judged - counts.wrong, no=counts.wrong), decay),
-            "read": _faded(line.read, seen.read if seen else Tally(), decay),
+            "read": _faded(line.read, seen.read if seen else Tally(), decay, MEMORY),
             "tokens": line.tokens * decay + counts.tokens,
         }
     )
 
 
-def _faded(old: Tally, new: Tally, decay: float) -> Tally:
-    return Tally(yes=round(old.yes * decay + new.yes, 3), no=round(old.no * decay + new.no, 3))
+def _faded(old: Tally, new: Tally, decay: float, most: float = math.inf) -> Tally:
+    """What is new, and of what is old `decay`, or as much less as makes `most` of it."""
+    kept = min(decay, most / old.n) if old.n else 0.0
+    return Tally(yes=round(old.yes * kept + new.yes, 3), no=round(old.no * kept + new.no, 3))
 
 
 def rate(tally: Tally, mean: float) -> float:
@@ -122,26 +128,28 @@ def pooled(tallies: Iterable[Tally]) -> float:
 
 
 def suspect(line: Line) -> str:
-    """Why a stratum is left out; empty where it is not. The evidence fades, so that it is tried again some rounds later."""
+    """Why a stratum gets the floor alone; empty where it is trusted."""
     if line.sound.n >= SEEN and line.sound.no / line.sound.n > MOST_WRONG:
-        return f"left out: filters of correctness reject {line.sound.no / line.sound.n:.0%} of {line.sound.n:.0f} tasks"
-    if line.read.n >= SEEN and line.read.yes / line.read.n < LEAST_READ:
-        return f"left out: right in {line.read.yes / line.read.n:.0%} of {line.read.n:.0f} attempts with all the evidence read"
+        return (
+            f"floor only: filters of correctness reject {line.sound.no / line.sound.n:.0%} of {line.sound.n:.0f} tasks"
+        )
+    if wilson(line.read.n, line.read.yes)[1] < LEAST_READ:
+        return f"floor only: right in {line.read.yes / line.read.n:.0%} of {line.read.n:.0f} attempts with all the evidence read"
     return ""
 
 
 def _shares(lines: Sequence[Line], before: Plan, options: SteeringOptions) -> list[float]:
-    free = [line for line in lines if line.pin is None and not suspect(line)]
-    pinned = sum(line.pin or 0.0 for line in lines)
+    """Pins first; of what they leave, the floor to all alike and the rest to those that are trusted, to all where none is."""
+    free = [line for line in lines if line.pin is None]
+    budget = 1 - sum(line.pin or 0.0 for line in lines)
     found = {line.stratum: line.pin or 0.0 for line in lines}
-    if free and pinned < 1:
-        budget = 1 - pinned
+    if free and budget > 0:
         floor = budget * options.floor / len(free)
-        drawn = filled(_utilities(free, before, options), budget * (1 - options.floor), options.cap - floor)
-        for line, share in zip(free, drawn, strict=True):
-            found[line.stratum] = float(share) + floor
-    elif not pinned:  # nothing is trusted: all are tried again
-        found = {line.stratum: float(line.pin is None) for line in lines}
+        found |= {line.stratum: floor for line in free}
+        trusted = [line for line in free if not suspect(line)] or free
+        drawn = filled(_utilities(trusted, before, options), budget * (1 - options.floor), options.cap - floor)
+        for line, share in zip(trusted, drawn, strict=True):
+            found[line.stratum] += float(share)
     return [units / UNITS for units in largest_remainder([found[line.stratum] for line in lines], UNITS)]
 
 
