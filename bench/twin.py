@@ -96,13 +96,14 @@ async def measure() -> tuple[list[Row], list[Figure]]:
 
 
 def config(seed: int, steered: bool, held_out: str) -> RoundsConfig:
-    """Twins differ in one word."""
+    """Twins differ in one word. No task is tried again: that is no matter of steering, and would cost both the same."""
     return RoundsConfig.model_validate(
         {
             "rounds": ROUNDS,
             "seed": 1000 * (seed + 1),
             "steered": steered,
             "held_out": held_out,
+            "again": False,
             "curate": CURATE,
             "train": TRAIN,
         }

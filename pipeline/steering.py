@@ -26,7 +26,7 @@ STRENGTH = 4.0
 SLOPE = 4.0
 """Of the step of a level: tanh(SLOPE (p - target)), as AdaRFT's (2504.05520)."""
 SEEN = 12.0
-"""Attempts that count for the target before a level moves; tasks below which the filters say nothing of a stratum."""
+"""Tasks that count for the target before a level moves, and below which the filters say nothing of a stratum."""
 MOST_WRONG = 0.2
 """Share of a stratum's tasks that filters of correctness may reject."""
 MEMORY = 128.0
@@ -108,11 +108,18 @@ def _believed(line: Line, counts: StratumCounts | None, seen: Shown | None, deca
             "was": line.share,
             "kept": _faded(line.kept, Tally(yes=counts.kept, no=counts.asked - counts.kept), decay),
             "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay, MEMORY),
+            "solved": _faded(line.solved, _solved(counts), decay),
             "sound": _faded(line.sound, Tally(yes=counts.judged - counts.wrong, no=counts.wrong), decay),
             "read": _faded(line.read, seen.read if seen else Tally(), decay, MEMORY),
             "tokens": line.tokens * decay + counts.tokens,
         }
     )
+
+
+def _solved(counts: StratumCounts) -> Tally:
+    """Of the tasks that are kept alone, rates are near one half however hard the others were: all count."""
+    kept = counts.kept * counts.correct / counts.samples if counts.samples else 0.0
+    return Tally(yes=counts.too_easy + kept, no=counts.too_hard + counts.kept - kept)
 
 
 def _faded(old: Tally, new: Tally, decay: float, most: float = math.inf) -> Tally:
@@ -184,8 +191,8 @@ def candidate_costs(lines: Sequence[Line]) -> list[float]:
 
 def _moved(line: Line, share: float, options: SteeringOptions) -> Line:
     level = line.level
-    if line.right.n:
-        p = (line.right.yes + SEEN * options.target) / (line.right.n + SEEN)
+    if line.solved.n:
+        p = (line.solved.yes + SEEN * options.target) / (line.solved.n + SEEN)
         level = round(min(1.0, max(-1.0, level + options.step * math.tanh(SLOPE * (p - options.target)))), 3)
     return line.model_copy(update={"share": share, "level": level, "why": _why(line, level)})
 
@@ -197,7 +204,9 @@ def _why(line: Line, level: float) -> str:
         return found
     said = [f"kept {line.kept.yes:.0f} of {line.kept.n:.0f}" if line.kept.n else "not tried yet"]
     if line.right.n:
-        said.append(f"right {line.right.yes / line.right.n:.0%} of {line.right.n:.0f}")
+        said.append(f"right {line.right.yes / line.right.n:.0%} of {line.right.n:.0f} attempts at them")
+    if line.solved.n:
+        said.append(f"solves {line.solved.yes / line.solved.n:.0%} of {line.solved.n:.0f} tasks")
     if line.kept.n:
         said.append(f"{line.tokens / line.kept.n:.0f} tokens each")
     if level != line.level:

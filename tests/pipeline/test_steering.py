@@ -167,11 +167,16 @@ def test_too_few_for_the_cap_share_all_of_it() -> None:
     assert [line.share for line in after(even("a", "b"), {"a": GOOD, "b": BARREN}).values()] == [0.5, 0.5]
 
 
-def test_levels_step_towards_a_half_and_stay_within_bounds() -> None:
-    rows = [failure("easy", RIGHT, 50), failure("hard", WRONG, 50), failure("few", RIGHT, 11)]
-    rows += [failure("half", outcome, 25) for outcome in (RIGHT, WRONG)]
-    plan = even("easy", "hard", "half", "few")
-    found = after(plan, {}, rows)
+def test_levels_step_towards_solving_half_of_all_that_is_measured_and_stay_within_bounds() -> None:
+    """Kept tasks are right near half the time whatever the others are: what was too hard and too easy counts."""
+    counts = {
+        "easy": StratumCounts(generated=60, too_easy=50),
+        "hard": StratumCounts(generated=60, too_hard=50),
+        "half": StratumCounts(generated=60, too_hard=20, too_easy=20, kept=10, samples=80, correct=40),
+        "few": StratumCounts(generated=60, too_easy=11),
+    }
+    plan = even(*counts)
+    found = after(plan, counts)
     moved = {n: round(0.5 * math.tanh(4 * ((n + 6) / (n + 12) - 0.5)), 3) for n in (50, 11)}  # 12 count for the target
     assert {name: line.level for name, line in found.items()} == {
         "easy": moved[50],
@@ -181,13 +186,8 @@ def test_levels_step_towards_a_half_and_stay_within_bounds() -> None:
     }
     assert found["easy"].why.endswith("harder") and found["hard"].why.endswith("easier")
     for _ in range(4):
-        plan = next_plan(plan, {}, rows, OPTIONS)
-    assert {line.stratum: line.level for line in plan.lines} == {
-        "easy": 1,
-        "hard": -1,
-        "half": 0,
-        "few": 1,
-    }
+        plan = next_plan(plan, counts, [], OPTIONS)
+    assert {line.stratum: line.level for line in plan.lines} == {"easy": 1, "hard": -1, "half": 0, "few": 1}
 
 
 def test_an_unseen_stratum_is_explored() -> None:
