@@ -1,5 +1,6 @@
 """Where a trained policy comes from: its run, the release, what that followed and kept apart, and the policy before."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from infra.store import Store
 from pipeline import plans
 from pipeline import release as releases
 from rl.rounds import FOLDER as ROUNDS
-from rl.rounds import Rounds, opened
+from rl.rounds import RoundsError, opened
+from rl.train.checkpoints import FOLDER as CHECKPOINTS
 from rl.train.run import FOLDER, RUN_FILE, TrainRun, find, open_run
 from schemas.config import CurateConfig
 from schemas.errors import TouchstoneError
@@ -45,17 +47,14 @@ def _policy(name: str, settings: Settings, depth: int, seen: set[Path]) -> Itera
     if found is None:
         if not depth:
             raise LineageError(f"{name}: is no checkpoint or run of training; give the folder of one")
-        yield Origin(depth, "policy", name, "where learning began")
+        yield Origin(depth, "policy", name, "where learning began" if _a_beginning(Path(name)) else "its run is gone")
         return
     run, step = found
     yield Origin(depth, "policy", name, f"after step {step}" if step else "the run's last")
     if run.path in seen:
         return
     seen.add(run.path)
-    for rounds, number in _rounds_of(run, settings):
-        yield Origin(
-            depth + 1, "round", f"{rounds.path.name}/{number}", "steered" if rounds.config.steered else "not steered"
-        )
+    yield from _rounds_of(run, settings, depth + 1)
     before, after = (run.evaluation(each) for each in (0, max(run.evaluated, default=0)))
     rates = [each.sampled.rate for each in (before, after) if each is not None]
     values = " -> ".join(f"{rate.value:.3f}" for rate in rates if rate is not None)
@@ -69,16 +68,27 @@ def _policy(name: str, settings: Settings, depth: int, seen: set[Path]) -> Itera
 def _run_of(name: str, settings: Settings) -> tuple[TrainRun, int] | None:
     """The run that made a policy, and after how many steps; 0 is its last."""
     path = Path(name).absolute()
-    if path.parent.name == "checkpoints" and (path.parent.parent / RUN_FILE).is_file():
-        return open_run(path.parent.parent), int(path.name.rpartition("-")[2] or 0)
+    step = re.fullmatch(r"step-(\d+)", path.name)
+    if step and path.parent.name == CHECKPOINTS and (path.parent.parent / RUN_FILE).is_file():
+        return open_run(path.parent.parent), int(step[1])
     runs = name == "latest" or (path / RUN_FILE).is_file() or (settings.cache / FOLDER / name / RUN_FILE).is_file()
     return (find(name, settings), 0) if runs else None
 
 
-def _rounds_of(run: TrainRun, settings: Settings) -> Iterator[tuple[Rounds, int]]:
+def _a_beginning(policy: Path) -> bool:
+    return policy.is_dir() and policy.parent.name != CHECKPOINTS
+
+
+def _rounds_of(run: TrainRun, settings: Settings, depth: int) -> Iterator[Origin]:
     for folder in sorted((settings.cache / ROUNDS).glob("rounds-*")):
-        rounds = opened(str(folder), settings)
-        yield from ((rounds, each.number) for each in rounds.rounds if each.run == run.id)
+        try:
+            rounds = opened(str(folder), settings)
+            numbers = [each.number for each in rounds.rounds if each.run == run.id]
+        except RoundsError as error:
+            yield Origin(depth, "round", folder.name, f"cannot be read any more: {error}")
+            continue
+        said = "steered" if rounds.config.steered else "not steered"
+        yield from (Origin(depth, "round", f"{folder.name}/{number}", said) for number in numbers)
 
 
 def _release(version: str, url: str, family: str, settings: Settings, depth: int) -> Iterator[Origin]:

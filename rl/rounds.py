@@ -22,7 +22,7 @@ from pipeline.apart import HeldOut
 from rl import steer
 from rl.train.checkpoints import Checkpoints
 from rl.train.run import TrainRun, create, find
-from schemas.base import content_hash
+from schemas.base import Record, content_hash
 from schemas.config import CurateConfig, Served, describe_errors
 from schemas.errors import TouchstoneError
 from schemas.rounds import Round, RoundsConfig
@@ -52,6 +52,10 @@ class Steps(Protocol):
         ...
 
 
+class _HeldOut(Record):
+    release: str
+
+
 @dataclass(frozen=True, slots=True)
 class Rounds:
     """The folder of some rounds. Equal settings are the same ones, however many there are to be."""
@@ -61,23 +65,25 @@ class Rounds:
 
     @property
     def held_out(self) -> str | None:
-        """Version of the release with the held-out tasks, `None` before it is made."""
+        """Version of the release with the held-out tasks, `None` before it is made. Raises `RoundsError`."""
+        path = self.path / _HELD_OUT
         try:
-            found = json.loads((self.path / _HELD_OUT).read_bytes())
-            return str(found["release"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise RoundsError(f"{self.path / _HELD_OUT}: is damaged ({error}); begin anew with another seed") from error
+            return _HeldOut.model_validate_json(path.read_bytes()).release if path.exists() else None
+        except ValidationError as error:
+            raise RoundsError(
+                f"{path}: is damaged ({describe_errors(error, '; ')}); begin anew with another seed"
+            ) from error
 
     def round(self, number: int) -> Round:
         """As far as it is. Raises `RoundsError` for a file that is damaged."""
-        path = self._file(number)
+        path, why = self._file(number), "it is of another round"
         try:
-            return Round.model_validate_json(path.read_bytes()) if path.exists() else Round(number=number)
+            found = Round.model_validate_json(path.read_bytes()) if path.exists() else Round(number=number)
         except ValidationError as error:
-            why = describe_errors(error, "; ")
-            raise RoundsError(f"{path}: is damaged ({why}); correct it, or remove it to do the round again") from error
+            found, why = None, describe_errors(error, "; ")
+        if found is None or found.number != number:
+            raise RoundsError(f"{path}: is damaged ({why}); correct it, or remove it to do the round again")
+        return found
 
     @property
     def rounds(self) -> list[Round]:
@@ -89,7 +95,7 @@ class Rounds:
         return round
 
     def hold_out(self, version: str) -> str:
-        write_whole(self.path / _HELD_OUT, json.dumps({"release": version}).encode())
+        write_whole(self.path / _HELD_OUT, _HeldOut(release=version).model_dump_json().encode())
         return version
 
     def _file(self, number: int) -> Path:
@@ -97,11 +103,14 @@ class Rounds:
 
 
 def begin(config: RoundsConfig, settings: Settings) -> Rounds:
-    """The rounds of these settings, new or as they were left."""
+    """The rounds of these settings, new or as they were left. Raises `FolderInUse` where another process works on them."""
     key = content_hash(config.model_dump(mode="json", exclude={"rounds"}), length=12)
     rounds = Rounds(settings.cache / FOLDER / f"rounds-{key}", config)
     described = config.model_dump(mode="json", exclude_unset=True)
-    write_whole(rounds.path / _CONFIG, json.dumps(described, indent=1).encode())
+    with explained(str(rounds.path)):
+        rounds.path.mkdir(parents=True, exist_ok=True)
+    with locked(rounds.path):
+        write_whole(rounds.path / _CONFIG, json.dumps(described, indent=1).encode())
     return rounds
 
 
@@ -120,7 +129,10 @@ def opened(name: str, settings: Settings) -> Rounds:
     except KeyMissing:
         raise RoundsError(f"{path}: holds no rounds; begin some with `touchstone couple`") from None
     except ValidationError as error:
-        raise RoundsError(f"{path / _CONFIG}: is of another version ({describe_errors(error, '; ')})") from error
+        raise RoundsError(
+            f"{path / _CONFIG}: is damaged or of another version ({describe_errors(error, '; ')}); `touchstone couple` with "
+            "the settings of these rounds writes it anew, or remove the folder"
+        ) from error
     return Rounds(path.absolute(), config)
 
 
@@ -128,7 +140,7 @@ async def go_on(rounds: Rounds, steps: Steps, settings: Settings, tell: Tell = l
     """Do whatever of the rounds is not done. Raises `FolderInUse` where another process works on them."""
     store = Store(settings.store)
     with locked(rounds.path):
-        held_out = await _held_out(rounds, steps, tell)
+        held_out = await _held_out(rounds, store, steps, tell)
         known = await asyncio.to_thread(_apart, store, held_out, rounds.config.curate.family)
         before: Round | None = None
         for number in range(1, rounds.config.rounds + 1):
@@ -157,12 +169,13 @@ async def go_on(rounds: Rounds, steps: Steps, settings: Settings, tell: Tell = l
             before = now
 
 
-async def _held_out(rounds: Rounds, steps: Steps, tell: Tell) -> str:
+async def _held_out(rounds: Rounds, store: Store, steps: Steps, tell: Tell) -> str:
     if (version := rounds.held_out) is not None:
         return version
     config = rounds.config
-    if config.held_out is not None:
-        return rounds.hold_out(config.held_out)
+    if config.held_out is not None:  # the latest is what it is now, and stays that
+        found = releases.resolve(store, config.held_out)
+        return rounds.hold_out(found.removeprefix(f"{store.root}/releases/"))
     tell(0, "curate")
     made = {
         "seed": config.seed,

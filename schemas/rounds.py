@@ -9,7 +9,7 @@ from schemas.training import TrainConfig
 
 SET_BY_ROUNDS = {
     "curate": ("seed", "held_out", "earlier", "solver", "test_share"),
-    "train": ("release", "policy", "seed", "family"),
+    "train": ("release", "policy", "seed"),
 }
 """Settings that are another one in each round, or the same in all."""
 
@@ -47,7 +47,8 @@ class RoundsConfig(Options):
             raise ValueError("train.evaluation.release: is set by the rounds themselves; leave it out")
         if self.curate.family != self.train.family:
             raise ValueError(
-                f"curate.family={self.curate.family}: is curated, and only {self.train.family} is trained on"
+                f"curate.family={self.curate.family}: is curated, and train.family={self.train.family} is trained on; "
+                "they are the same tasks"
             )
         return self
 

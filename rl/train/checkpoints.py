@@ -15,14 +15,14 @@ from schemas.arrow import ATTEMPTS
 from schemas.errors import TouchstoneError
 from schemas.training import CheckpointOptions
 
-BUFFER, SCORES = "buffer.sqlite", "scores.json"
+FOLDER, BUFFER, SCORES = "checkpoints", "buffer.sqlite", "scores.json"
 
 
 class Checkpoints:
     """Under `folder`: `checkpoints/step-000010/` with a copy of the buffer, and `trajectories/step-000010.parquet`."""
 
     def __init__(self, folder: Path, options: CheckpointOptions) -> None:
-        self._folder, self._options = folder / "checkpoints", options
+        self._folder, self._options = folder / FOLDER, options
         self._ledger = folder / "trajectories"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._ledger.mkdir(exist_ok=True)
