@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-short test test-all lint up bench-env bench-rl
+.PHONY: help setup demo demo-short test test-all lint up bench-env bench-rl bench-loop
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,3 +44,6 @@ bench-env: $(READY) ## the agent's world measured: depth, crowd, sandbox, faults
 
 bench-rl: $(READY) ## training measured: learning, overlap, on-policy, kills, speed
 	$(BIN)/python -m bench.rl
+
+bench-loop: $(READY) ## the loop measured: steering, diagnosis
+	$(BIN)/python -m bench.loop

@@ -1,13 +1,9 @@
 """The release that training is measured on: made once by this project's own curation, then found again."""
 
-import asyncio
-
-from flows.cli.console import progress_bars
-from flows.cli.local import run_here
+from flows.cli.local import Here
 from infra.settings import Settings
 from infra.store import Store
-from pipeline.curate import publish
-from rl.engines import Engines
+from pipeline.release import resolve
 from schemas.config import CurateConfig
 
 CONFIG = CurateConfig.model_validate(
@@ -35,13 +31,4 @@ CONFIG = CurateConfig.model_validate(
 
 async def hard_search(settings: Settings) -> str:
     """Its URL. The first time it is curated, which takes a while; a run that was stopped goes on."""
-    return await asyncio.to_thread(_made, settings)
-
-
-def _made(settings: Settings) -> str:
-    store = Store(settings.store)
-    with Engines(settings, CONFIG.concurrency) as engines, progress_bars() as report:
-        run = run_here(
-            CONFIG, settings=settings, runs=settings.cache / "runs", store=store, engines=engines, report=report
-        )
-    return publish([run], store).release.url
+    return resolve(Store(settings.store), await Here(settings).curate(CONFIG))

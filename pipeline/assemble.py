@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from pipeline import stages
+from pipeline import passn, stages
 from pipeline.families.aims import Shares
 from pipeline.filters import CORRECTNESS
 from pipeline.filters.base import Certifier
 from pipeline.funnel import funnel_step
 from pipeline.release import Part
 from pipeline.runs import Run
+from pipeline.sequential import TOO_EASY
 from schemas.arrow import ATTEMPTS, CANDIDATES, CERTIFICATES, KEPT, REJECTED
 from schemas.certificate import Certificate, Outcome
 from schemas.errors import TouchstoneError
@@ -206,6 +207,8 @@ def _strata(run: Run, done: Sequence[int], rows: Iterable[Kept]) -> dict[str, St
                 counts["judged"] += place not in seen
                 counts["wrong"] += certificate.outcome is Outcome.REJECT
                 seen.add(place)
+            elif certificate.filter == passn.NAME and certificate.outcome is Outcome.REJECT:
+                counts["too_easy" if certificate.reason == TOO_EASY else "too_hard"] += 1
     for row in rows:
         counts = found[row.task.stratum]
         if run.place(row.task) < 0:

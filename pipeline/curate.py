@@ -158,9 +158,9 @@ def start(config: CurateConfig, world: World | None, runs: Path, store: Store) -
         origin = origin.model_copy(update={"world": world.name, "world_hash": world.hash, "sources": world.sources})
     run = Run.create(runs, config, origin)
     tasks = [row.task for row in held_out.rows(config.family)] if held_out else []
-    strata = {aim.stratum for aim in config.aims if aim.weight}
+    weights = {aim.stratum: aim.weight for aim in config.aims}
     most = config.candidates or config.accept or 0
-    run.take_in(HeldOut.of(tasks), tried_again(earlier, config.family, strata, most) if earlier else [])
+    run.take_in(HeldOut.of(tasks), tried_again(earlier, config.family, weights, most) if earlier else [])
     return run
 
 

@@ -15,6 +15,8 @@ import mpmath  # type: ignore[import-untyped]
 
 from schemas.config import KeepBand, SequentialTest
 
+TOO_HARD, TOO_EASY = "too_hard", "too_easy"
+"""Below and above a keep band."""
 Z95 = 1.959963984540054
 """Standard deviations of a normal 95 % interval."""
 
@@ -44,7 +46,7 @@ class Band:
     def verdict(self, n: int, s: int) -> str | None:
         match curtailed(n, s, self.band):
             case "drop":
-                return "too_easy" if s > self.band.high else "too_hard"
+                return TOO_EASY if s > self.band.high else TOO_HARD
             case verdict:
                 return verdict
 

@@ -3,16 +3,19 @@
 Per stratum, posteriors of yield (kept of candidates) and pass rate, and the mean cost; a candidate is worth E[y v(p)] / cost with
 v(p) = 1 - p^G - (1 - p)^G, the chance that a group of G attempts does not end alike (see 2504.05520, 2504.03380, 2507.04632).
 High failure alone attracts nothing: a wrong gold fails always. So only failures at what was asked count, v is 0 at p = 0, and a
-stratum whose tasks the filters of correctness reject, or that fails with all of its evidence read, is left out.
+stratum whose tasks the filters of correctness reject, or that fails with all of its evidence read, gets no more than the floor,
+by which it is seen when that changes.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pipeline.allocation import filled, largest_remainder
+from pipeline.sequential import wilson
 from schemas.base import content_hash
 from schemas.manifest import StratumCounts
 from schemas.measured import CONTENT, AttemptOutcome, Failure
@@ -23,11 +26,13 @@ STRENGTH = 4.0
 SLOPE = 4.0
 """Of the step of a level: tanh(SLOPE (p - target)), as AdaRFT's (2504.05520)."""
 SEEN = 12.0
-"""Attempts or tasks below which a level does not move and nothing is left out."""
+"""Tasks that count for the target before a level moves, and below which the filters say nothing of a stratum."""
 MOST_WRONG = 0.2
 """Share of a stratum's tasks that filters of correctness may reject."""
+MEMORY = 128.0
+"""Attempts of earlier rounds that count at most: they were another policy's, so that no number of them makes sure of this one's."""
 LEAST_READ = 0.05
-"""Share of attempts that have all of the evidence and are right, at least."""
+"""Share of attempts that have all of the evidence and are right, at least; below it surely, for a hard stratum is none to doubt."""
 UNITS = 1000
 """Shares are whole thousandths."""
 
@@ -42,15 +47,12 @@ def next_plan(
 ) -> Plan:
     """The plan after a round whose curation came to `counts` and whose training failed as in `failures`.
 
-    `before` is what the round followed: with all that was believed until then, or `even` shares. A stratum that is new in
-    `counts` joins. What the plan is drawn from stays to be said by the caller.
+    `before` is what the round followed, with all that was believed until then. Strata that it has no line for cannot be asked for,
+    whatever came of them. What the plan is drawn from stays to be said by the caller.
     """
     evidence = shown(failures)
-    known = {line.stratum: line for line in before.lines}
-    names = sorted({*known, *(name for name, found in counts.items() if found.asked)})
     lines = [
-        _believed(known.get(name) or Line(stratum=name, share=0), counts.get(name), evidence.get(name), options.decay)
-        for name in names
+        _believed(line, counts.get(line.stratum), evidence.get(line.stratum), options.decay) for line in before.lines
     ]
     shares = _shares(lines, before, options)
     return before.model_copy(
@@ -69,7 +71,7 @@ class Shown:
 def shown(failures: Iterable[Failure]) -> dict[str, Shown]:
     """By stratum. Attempts of the first pass over the tasks alone: what was trained on is known, and says nothing of others.
 
-    Of those, the second half of versions, which is closer to the policy that comes next.
+    Of those, the half by the latest versions, which are closest to the policy that comes next.
     """
     by_stratum: dict[str, list[Failure]] = {}
     for row in failures:
@@ -79,12 +81,19 @@ def shown(failures: Iterable[Failure]) -> dict[str, Shown]:
 
 
 def _shown(rows: Sequence[Failure]) -> Shown:
-    middle = (min(int(row.version) for row in rows) + max(int(row.version) for row in rows)) / 2
-    late = [row for row in rows if int(row.version) >= middle]
+    by_version = Counter[int]()
+    for row in rows:
+        by_version[int(row.version)] += row.n
+    late, had = set[int](), 0
+    for version in sorted(by_version, reverse=True):
+        if had < by_version.total() / 2:
+            late.add(version)
+            had += by_version[version]
 
     def tally(of: Callable[[Failure], int]) -> Tally:
-        right = sum(of(row) for row in late if row.outcome is AttemptOutcome.RIGHT)
-        return Tally(yes=right, no=sum(map(of, late)) - right)
+        counted = [row for row in rows if int(row.version) in late]
+        right = sum(of(row) for row in counted if row.outcome is AttemptOutcome.RIGHT)
+        return Tally(yes=right, no=sum(map(of, counted)) - right)
 
     return Shown(right=tally(lambda row: row.n), read=tally(lambda row: row.read))
 
@@ -98,16 +107,25 @@ def _believed(line: Line, counts: StratumCounts | None, seen: Shown | None, deca
         update={
             "was": line.share,
             "kept": _faded(line.kept, Tally(yes=counts.kept, no=counts.asked - counts.kept), decay),
-            "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay),
+            "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay, MEMORY),
+            "solved": _faded(line.solved, _solved(counts), decay),
             "sound": _faded(line.sound, Tally(yes=counts.judged - counts.wrong, no=counts.wrong), decay),
-            "read": _faded(line.read, seen.read if seen else Tally(), decay),
+            "read": _faded(line.read, seen.read if seen else Tally(), decay, MEMORY),
             "tokens": line.tokens * decay + counts.tokens,
         }
     )
 
 
-def _faded(old: Tally, new: Tally, decay: float) -> Tally:
-    return Tally(yes=round(old.yes * decay + new.yes, 3), no=round(old.no * decay + new.no, 3))
+def _solved(counts: StratumCounts) -> Tally:
+    """Of the tasks that are kept alone, rates are near one half however hard the others were: all count."""
+    kept = counts.kept * counts.correct / counts.samples if counts.samples else 0.0
+    return Tally(yes=counts.too_easy + kept, no=counts.too_hard + counts.kept - kept)
+
+
+def _faded(old: Tally, new: Tally, decay: float, most: float = math.inf) -> Tally:
+    """What is new, and of what is old `decay`, or as much less as makes `most` of it."""
+    kept = min(decay, most / old.n) if old.n else 0.0
+    return Tally(yes=round(old.yes * kept + new.yes, 3), no=round(old.no * kept + new.no, 3))
 
 
 def rate(tally: Tally, mean: float) -> float:
@@ -122,26 +140,28 @@ def pooled(tallies: Iterable[Tally]) -> float:
 
 
 def suspect(line: Line) -> str:
-    """Why a stratum is left out; empty where it is not. The evidence fades, so that it is tried again some rounds later."""
+    """Why a stratum gets the floor alone; empty where it is trusted."""
     if line.sound.n >= SEEN and line.sound.no / line.sound.n > MOST_WRONG:
-        return f"left out: filters of correctness reject {line.sound.no / line.sound.n:.0%} of {line.sound.n:.0f} tasks"
-    if line.read.n >= SEEN and line.read.yes / line.read.n < LEAST_READ:
-        return f"left out: right in {line.read.yes / line.read.n:.0%} of {line.read.n:.0f} attempts with all the evidence read"
+        return (
+            f"floor only: filters of correctness reject {line.sound.no / line.sound.n:.0%} of {line.sound.n:.0f} tasks"
+        )
+    if wilson(line.read.n, line.read.yes)[1] < LEAST_READ:
+        return f"floor only: right in {line.read.yes / line.read.n:.0%} of {line.read.n:.0f} attempts with all the evidence read"
     return ""
 
 
 def _shares(lines: Sequence[Line], before: Plan, options: SteeringOptions) -> list[float]:
-    free = [line for line in lines if line.pin is None and not suspect(line)]
-    pinned = sum(line.pin or 0.0 for line in lines)
+    """Pins first; of what they leave, the floor to all alike and the rest to those that are trusted, to all where none is."""
+    free = [line for line in lines if line.pin is None]
+    budget = 1 - sum(line.pin or 0.0 for line in lines)
     found = {line.stratum: line.pin or 0.0 for line in lines}
-    if free and pinned < 1:
-        budget = 1 - pinned
+    if free and budget > 0:
         floor = budget * options.floor / len(free)
-        drawn = filled(_utilities(free, before, options), budget * (1 - options.floor), options.cap - floor)
-        for line, share in zip(free, drawn, strict=True):
-            found[line.stratum] = float(share) + floor
-    elif not pinned:  # nothing is trusted: all are tried again
-        found = {line.stratum: float(line.pin is None) for line in lines}
+        found |= {line.stratum: floor for line in free}
+        trusted = [line for line in free if not suspect(line)] or free
+        drawn = filled(_utilities(trusted, before, options), budget * (1 - options.floor), options.cap - floor)
+        for line, share in zip(trusted, drawn, strict=True):
+            found[line.stratum] += float(share)
     return [units / UNITS for units in largest_remainder([found[line.stratum] for line in lines], UNITS)]
 
 
@@ -171,8 +191,8 @@ def candidate_costs(lines: Sequence[Line]) -> list[float]:
 
 def _moved(line: Line, share: float, options: SteeringOptions) -> Line:
     level = line.level
-    if line.right.n >= SEEN:
-        p = line.right.yes / line.right.n
+    if line.solved.n:
+        p = (line.solved.yes + SEEN * options.target) / (line.solved.n + SEEN)
         level = round(min(1.0, max(-1.0, level + options.step * math.tanh(SLOPE * (p - options.target)))), 3)
     return line.model_copy(update={"share": share, "level": level, "why": _why(line, level)})
 
@@ -184,7 +204,9 @@ def _why(line: Line, level: float) -> str:
         return found
     said = [f"kept {line.kept.yes:.0f} of {line.kept.n:.0f}" if line.kept.n else "not tried yet"]
     if line.right.n:
-        said.append(f"right {line.right.yes / line.right.n:.0%} of {line.right.n:.0f}")
+        said.append(f"right {line.right.yes / line.right.n:.0%} of {line.right.n:.0f} attempts at them")
+    if line.solved.n:
+        said.append(f"solves {line.solved.yes / line.solved.n:.0%} of {line.solved.n:.0f} tasks")
     if line.kept.n:
         said.append(f"{line.tokens / line.kept.n:.0f} tokens each")
     if level != line.level:

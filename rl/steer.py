@@ -77,7 +77,9 @@ def _before(run: TrainRun, release: Release, settings: Settings) -> Plan:
             "curate anew, then train and steer"
         )
     asked = {name: counts.asked for name, counts in release.manifest.strata.items()}
-    total = sum(asked.values())
+    total = sum(asked.get(name, 0) for name in make.strata)
+    if not total:
+        raise SteerError(f"{release.version}: has no candidate of a stratum that can be asked for; curate more")
     return Plan(
         family=family,
         generator=make.version,
@@ -85,5 +87,5 @@ def _before(run: TrainRun, release: Release, settings: Settings) -> Plan:
         release=release.version,
         run=run.id,
         group=run.config.rollout.group,
-        lines=tuple(Line(stratum=name, share=asked.get(name, 0) / total) for name in sorted({*make.strata, *asked})),
+        lines=tuple(Line(stratum=name, share=asked.get(name, 0) / total) for name in make.strata),
     )

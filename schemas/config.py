@@ -119,8 +119,8 @@ class CurateConfig(Options):
     aims: tuple[Aim, ...] = ()
     """Strata to make candidates of; empty leaves the mix to the family."""
     plan: str | None = None
-    """Whose shares and levels the aims are: a plan file, the id of a plan in the store, `latest`, `latest-if-any` (the family's own
-    mix before there is one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows, with its aims."""
+    """Whose shares and levels the aims are: a plan's file or id, `latest`, `latest-if-any` (the family's own mix before there is
+    one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows."""
     held_out: str | None = None
     """A release whose tasks stay apart: nothing that asks the same, or for the same entity, is kept."""
     earlier: str | None = None

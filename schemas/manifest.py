@@ -64,6 +64,9 @@ class StratumCounts(Record):
     kept: int = 0
     samples: int = 0
     correct: int = 0
+    too_hard: int = 0
+    """New tasks that Pass@N found to be so; `too_easy` likewise."""
+    too_easy: int = 0
     judged: int = 0
     """New tasks that a filter of correctness saw."""
     wrong: int = 0

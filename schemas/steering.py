@@ -18,7 +18,7 @@ class SteeringOptions(Options):
     cap: float = Field(default=0.3, gt=0, le=1)
     """Share that a stratum gets at most; where there are fewer strata than it takes to spend all, an equal part."""
     target: float = Field(default=0.5, gt=0, lt=1)
-    """The pass rate that levels step towards."""
+    """The pass rate, over all tasks that were measured, that levels step towards."""
     step: float = Field(default=0.5, ge=0, le=1)
     """Most that a level moves in a round."""
     draws: int = Field(default=400, ge=1, le=100_000)
@@ -53,6 +53,8 @@ class Line(Record):
     """Candidates asked for: kept, or not."""
     right: Tally = Tally()
     """Attempts at kept tasks: right, or failed at what was asked."""
+    solved: Tally = Tally()
+    """Tasks that Pass@N measured, kept or not: what of them was solved, each by the share of its attempts, and what was not."""
     sound: Tally = Tally()
     """Tasks that filters of correctness saw: passed, or found wrong."""
     read: Tally = Tally()

@@ -1,5 +1,6 @@
 """`touchstone demo`: the main job on the embedded default, shown step by step."""
 
+import asyncio
 import time
 from typing import Annotated
 
@@ -8,7 +9,7 @@ from datasets import disable_progress_bars, load_dataset  # type: ignore[import-
 
 from flows.cli.console import draw, err, out, progress_bars
 from flows.cli.couple import play, tell
-from flows.cli.local import run_here
+from flows.cli.local import curated
 from flows.cli.render import funnel_table, table, task_panel
 from infra.settings import Settings
 from infra.store import Store
@@ -79,16 +80,9 @@ def curation(seed: int, candidates: int = 200) -> None:
             err.rule(family)
             with progress_bars() as report:
                 config = CurateConfig(family=family, candidates=candidates, seed=seed)
-                runs.append(
-                    run_here(
-                        config,
-                        settings=settings,
-                        runs=settings.cache / "runs",
-                        store=store,
-                        engines=engines,
-                        report=report,
-                    )
-                )
+                where = settings.cache / "runs"
+                done = curated(config, settings=settings, runs=where, store=store, engines=engines, report=report)
+                runs.append(asyncio.run(done))
             minutes[family] = (time.monotonic() - started) / 60
     release = pipeline.publish(runs, store).release
     for name, steps in release.manifest.funnel.items():

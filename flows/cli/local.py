@@ -42,19 +42,6 @@ class Here:
             await coach.train(run, settings=self.settings, watch=dashboard)
 
 
-def run_here(
-    config: CurateConfig,
-    *,
-    settings: Settings,
-    runs: Path,
-    store: Store,
-    engines: Engines,
-    report: Callable[[str, int, int], None],
-) -> Run:
-    """The run of `config`, finished; not yet published."""
-    return asyncio.run(curated(config, settings=settings, runs=runs, store=store, engines=engines, report=report))
-
-
 async def curated(
     config: CurateConfig,
     *,
@@ -64,7 +51,7 @@ async def curated(
     engines: Engines,
     report: Callable[[str, int, int], None],
 ) -> Run:
-    """As `run_here`, on a loop that runs already."""
+    """The run of `config`, finished; not yet published."""
     await asyncio.to_thread(engines.attach, config.models, config.tools)
     world = await asyncio.to_thread(pipeline.corpus, config, settings.cache)
     work = pipeline.Here(world, engines.solver, report, engines.start)

@@ -65,6 +65,7 @@ def summary(release: Release) -> dict[str, Any]:
     return {
         "version": release.version,
         "url": release.url,
+        "endings": dict(manifest.endings),
         "rows": {config: release.splits(config) for config in manifest.funnel},
         "funnel": {name: [s.model_dump(mode="json") for s in steps] for name, steps in manifest.funnel.items()},
     }

@@ -66,7 +66,7 @@ def test_a_task_is_its_own_contamination_and_computed_answers_are_not() -> None:
 
 def test_too_hard_tasks_are_tried_again_before_new_ones_and_counted_apart(home) -> None:
     folder, store, before = home
-    wanted = tried_again(before, "hard_search", (), 45)
+    wanted = tried_again(before, "hard_search", {}, 200)
     too_hard = {row.task.task_id for row in before.rejected() if row.reason == "too_hard"}
     assert wanted and {task.task_id for task in wanted} <= too_hard
     run, release = curated(folder, store, right=0.6, seed=8, earlier=before.version)
@@ -84,10 +84,11 @@ def test_too_hard_tasks_are_tried_again_before_new_ones_and_counted_apart(home) 
 
 def test_tasks_of_strata_without_a_share_are_not_tried_again(home) -> None:
     before = home[2]
-    every = tried_again(before, "hard_search", (), 45)
-    stratum = every[0].stratum
-    assert {task.stratum for task in tried_again(before, "hard_search", {stratum}, 45)} == {stratum}
-    assert len(tried_again(before, "hard_search", (), 8)) <= 2 + 1  # a quarter of 8, and a tenth of what was kept
+    every = {task.stratum for task in tried_again(before, "hard_search", {}, 200)}
+    one, *others = sorted(every)
+    weights = {one: 0.2} | dict.fromkeys(others, 0.0)
+    assert {task.stratum for task in tried_again(before, "hard_search", weights, 200)} == {one}
+    assert len(tried_again(before, "hard_search", {}, 20)) <= 2 + 1  # a tenth of 20, and a tenth of what was kept
 
 
 def test_a_carried_task_that_the_generator_makes_too_is_there_once(home) -> None:

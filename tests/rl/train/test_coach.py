@@ -30,7 +30,7 @@ from schemas.config import HardSearchConfig
 from schemas.errors import TouchstoneError
 from schemas.row import Kept
 from schemas.training import TrainConfig
-from tests.pipeline.test_release import part
+from tests.pipeline.test_release import kept, part
 from tests.rl.train.torch_engine import TorchEngine
 from tests.worlds import atlas
 
@@ -224,6 +224,21 @@ def test_a_split_that_the_release_lacks_is_refused_with_those_it_has(settings: S
         create(config(split="dev"), settings)
     with pytest.raises(TrainRunError, match="has no rows of math/train"):
         create(config(family="math"), settings)
+
+
+def test_tasks_of_another_release_are_held_out_where_one_is_named(settings: Settings, tmp_path: Path) -> None:
+    held_out = {"test": KEPT.pack([kept(i, "hard_search") for i in range(4)])}
+    other = publish(Store(str(tmp_path / "other")), [part(family="hard_search", splits=held_out)])
+    run = create(config(evaluation={"release": other.url}), settings)
+    assert run.held_out.version == other.version and run.release.version != other.version
+    assert run.id != create(config(), settings).id
+    with pytest.raises(
+        TrainRunError, match=f"{other.version}: has no rows of hard_search/dev; it has hard_search/test"
+    ):
+        create(config(evaluation={"release": other.url, "split": "dev"}), settings)
+    gone = replace(run, origin=run.origin.model_copy(update={"held_out_content": "r-000000000000"}))
+    with pytest.raises(TrainRunError, match="is another release than the run"):
+        _ = gone.held_out
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,12 @@
+"""`make bench-loop`: the loop from failures to the next round. `python -m bench.loop [steering planted]`, all by default."""
+
+import asyncio
+import sys
+
+from bench import steering
+from bench.run import run
+
+PARTS = {"steering": steering}
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run("loop", PARTS, sys.argv[1:])))
