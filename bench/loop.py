@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-from bench import steering
+from bench import planted, steering
 from bench.run import run
 
-PARTS = {"steering": steering}
+PARTS = {"steering": steering, "planted": planted}
 
 if __name__ == "__main__":
     sys.exit(asyncio.run(run("loop", PARTS, sys.argv[1:])))

@@ -1,5 +1,6 @@
 """Why an attempt ended as it did: one typed outcome, read off the attempt, its task and the world, and never guessed."""
 
+import re
 from collections import Counter
 from functools import lru_cache
 
@@ -29,10 +30,15 @@ _STOPPED = {
 _DECLINES = frozenset(
     normal(said)
     for said in (
-        "unknown", "none", "nothing", "nobody", "no answer", "not found", "not known", "n/a", "I don't know", "I do not know",
-        "don't know", "cannot be determined", "can't be determined", "cannot determine", "not sure", "no idea", "I give up",
+        "unknown", "none", "nothing", "nobody", "no answer", "not found", "not known", "n/a", "not sure", "I'm not sure",
+        "I am not sure", "no idea", "I have no idea", "I give up",
     )
 )  # fmt: skip
+_CANNOT = re.compile(
+    r"(?:\w+ ){0,3}(?:could not|couldn t|can not|cannot|can t|do not|don t|unable to|not able to) "
+    r"(?:be )?(?:know|find|found|determined?|identify|identified|tell|say|answer|answered)\b"
+)
+"""How a text without case and punctuation begins that says that there is no answer."""
 _ERROR = "error: "
 """How a tool's answer begins that carried nothing out."""
 
@@ -99,12 +105,16 @@ def _outcome(task: Task, attempt: Trajectory, verdict: Verdict, *, named: bool, 
         case Verdict.NONE:
             return _STOPPED[attempt.stop]
     said = final_answer(attempt.answer or "")
-    if said is None or normal(said.replace("’", "'")) in _DECLINES:
+    if said is None or _declines(normal(said.replace("’", "'"))):
         return AttemptOutcome.GAVE_UP
     if isinstance(task.answer, EntityAnswer):
         return AttemptOutcome.NEAR_MISS if named else AttemptOutcome.WRONG_ENTITY
     computed = isinstance(task.constraints, Problem) and not isinstance(task.answer, DateAnswer | CodeAnswer)
     return AttemptOutcome.ARITHMETIC if computed and read else AttemptOutcome.WRONG_VALUE
+
+
+def _declines(words: tuple[str, ...]) -> bool:
+    return words in _DECLINES or _CANNOT.match(" ".join(words)) is not None
 
 
 def _near_miss(task: Task, answer: str) -> NearMiss | None:
