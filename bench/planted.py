@@ -1,4 +1,4 @@
-"""Failures that are planted: what attempts that fail in a known way are taken for.
+"""Failures that are planted, and what they are taken for.
 
 Each is played through the environment, with real tasks and tools.
 """
