@@ -128,11 +128,6 @@ def _faded(old: Tally, new: Tally, decay: float, most: float = math.inf) -> Tall
     return Tally(yes=round(old.yes * kept + new.yes, 3), no=round(old.no * kept + new.no, 3))
 
 
-def rate(tally: Tally, mean: float) -> float:
-    """The posterior mean where `mean` counts as `STRENGTH` observations."""
-    return (tally.yes + STRENGTH * mean) / (tally.n + STRENGTH)
-
-
 def pooled(tallies: Iterable[Tally]) -> float:
     """The mean over all, with Jeffreys' prior: never 0 or 1."""
     each = list(tallies)

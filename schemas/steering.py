@@ -93,6 +93,8 @@ class Plan(Record):
     def _can_be_followed(self) -> "Plan":
         if twice := [name for name, n in Counter(line.stratum for line in self.lines).items() if n > 1]:
             raise ValueError(f"lines: {twice[0]} is there twice; give it one line")
+        if all(line.pin == 0 for line in self.lines):
+            raise ValueError("lines: all are vetoed, by a pin of 0; leave one of them free")
         if not sum(line.share for line in self.lines):
             raise ValueError("lines: the shares add up to 0; give one of them more")
         if (pinned := sum(line.pin or 0.0 for line in self.lines)) > 1:

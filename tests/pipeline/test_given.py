@@ -225,6 +225,8 @@ def test_a_file_that_is_no_plan_says_why(tmp_path, text, reason) -> None:
 def test_twice_the_same_stratum_and_pins_beyond_the_budget_are_no_plan() -> None:
     with pytest.raises(ValueError, match="is there twice"):
         plan((STRATA[0], STRATA[0]))
+    with pytest.raises(ValueError, match="all are vetoed"):
+        plan((), lines=tuple(Line(stratum=name, share=1, pin=0) for name in STRATA[:2]))
     with pytest.raises(ValueError, match=r"the pins add up to 1\.2"):
         plan((), lines=tuple(Line(stratum=name, share=1, pin=0.6) for name in STRATA[:2]))
 
