@@ -1,9 +1,11 @@
 """The `couple` flow: several rounds of curate, train and steer in one run, going on from wherever they were stopped."""
 
 import asyncio
+from typing import Annotated
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import acreate_markdown_artifact
+from pydantic import Field
 
 from flows.curate import curate
 from flows.train import train
@@ -30,7 +32,7 @@ class Subflows:
 
 
 @flow(flow_run_name="couple-{config.curate.family}-s{config.seed}")
-async def couple(config: RoundsConfig, rounds: int | None = None) -> str:
+async def couple(config: RoundsConfig, rounds: Annotated[int, Field(ge=1, le=1000)] | None = None) -> str:
     """Do the rounds and return their id. `rounds` is how many where it is given, and not what the config says."""
     chosen = config.model_copy(update={"rounds": rounds or config.rounds})
     logger = get_run_logger()

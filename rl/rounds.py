@@ -164,7 +164,7 @@ async def go_on(rounds: Rounds, steps: Steps, settings: Settings, tell: Tell = l
                 tell(number, "steer")
                 run = find(str(now.run), settings)
                 plan = await asyncio.to_thread(steer.drawn, run, settings, rounds.config.steering)
-                plans.keep(store, plan)
+                await asyncio.to_thread(plans.keep, store, plan)
                 now = rounds.write(now.model_copy(update={"plan": plan.id}))
             before = now
 
@@ -174,7 +174,7 @@ async def _held_out(rounds: Rounds, store: Store, steps: Steps, tell: Tell) -> s
         return version
     config = rounds.config
     if config.held_out is not None:  # the latest is what it is now, and stays that
-        found = releases.resolve(store, config.held_out)
+        found = await asyncio.to_thread(releases.resolve, store, config.held_out)
         return rounds.hold_out(found.removeprefix(f"{store.root}/releases/"))
     tell(0, "curate")
     made = {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from prefect.events import DeploymentEventTrigger
+from prefect.exceptions import ParameterTypeError
 from typer.testing import CliRunner, Result
 
 from flows.cli import app
@@ -148,6 +149,15 @@ def test_a_run_is_what_the_trigger_hands_on() -> None:
     [trigger] = triggers()
     assert trigger.parameters == {"run": "{{ event.payload.run }}"}
     steer.validate_parameters({"run": "train-0123456789ab"})
+
+
+def test_a_number_of_rounds_that_is_none_is_refused() -> None:
+    from flows.couple import couple
+
+    couple.validate_parameters({"config": {}, "rounds": 3})
+    for rounds in (0, -1, "x"):
+        with pytest.raises(ParameterTypeError, match="rounds"):
+            couple.validate_parameters({"config": {}, "rounds": rounds})
 
 
 @pytest.fixture(scope="module")

@@ -11,38 +11,41 @@ import pytest
 from infra.settings import Settings
 from infra.store import Store
 from pipeline import plans
-from pipeline.families.hard_search.generator import VERSION
+from pipeline.families.hard_search import generator as hard_search
+from pipeline.families.math.generator import VERSION, Math
 from pipeline.plans import EVEN, PlanError
 from pipeline.release import ReleaseError, publish
 from rl.steer import SteerError, drawn
 from rl.train.run import FAILURES_FILE, TrainRun, create
-from schemas.arrow import FAILURES
-from schemas.config import CurateConfig
+from schemas.arrow import FAILURES, KEPT
+from schemas.config import CurateConfig, MathConfig
 from schemas.errors import TouchstoneError
 from schemas.manifest import StratumCounts
+from schemas.row import Kept
 from schemas.steering import Line, Plan, SteeringOptions, Tally
+from schemas.task import Task
 from schemas.training import TrainConfig
 from tests.pipeline.test_release import part
 from tests.rl.couples import trained
 from tests.worlds import atlas
 
 OPTIONS = SteeringOptions()
-TASKS = "math/1/none/number/none"
-"""The stratum of the tasks that were made by hand."""
-GCD = "math/2/none/number/integers"
+CONFIG = CurateConfig.model_validate({"family": "math", "math": {"templates": ["gcd", "ages"]}})
+GCD, AGES = "math/2/none/number/integers", "math/3/none/number/proportion"
 COUNTS = {
-    TASKS: StratumCounts(generated=10, missed=1, kept=7, samples=80, correct=30, judged=11, tokens=1100),
-    GCD: StratumCounts(missed=4),
+    GCD: StratumCounts(generated=10, missed=1, kept=7, samples=80, correct=30, judged=11, tokens=1100),
+    AGES: StratumCounts(missed=4),
+    "math/1/none/number/none": StratumCounts(generated=5),
 }
-CONFIG = CurateConfig.model_validate({"family": "math", "math": {"templates": ["gcd"]}})
+"""The last is none that can be asked for."""
 PARENT = Plan(
     family="math",
-    generator="3",
+    generator=VERSION,
     release="r-0",
     group=8,
     lines=(
-        Line(stratum=TASKS, share=0.6, kept=Tally(yes=10, no=10), pin=0.4),
-        Line(stratum=GCD, share=0.4, kept=Tally(yes=5, no=5)),
+        Line(stratum=GCD, share=0.6, kept=Tally(yes=10, no=10), pin=0.4),
+        Line(stratum=AGES, share=0.4, kept=Tally(yes=5, no=5)),
     ),
 )
 
@@ -51,9 +54,13 @@ def settings(folder: Path) -> Settings:
     return Settings(store=str(folder), cache=folder)
 
 
-def run_on(folder: Path, config: CurateConfig = CONFIG, **changes: object) -> TrainRun:
+def run_on(folder: Path, config: CurateConfig = CONFIG) -> TrainRun:
     """A run that is over, on a release of this config: a group of 4 attempts at each of 7 tasks."""
-    release = publish(Store(str(folder)), [part(config=config, strata=COUNTS, **changes)])
+    make = Math(CONFIG.math)
+    rows = [Kept(task=task, difficulty=()) for i in range(10) if isinstance(task := make.at(1, i, GCD), Task)]
+    splits = {"train": KEPT.pack(rows[:7]), "test": KEPT.pack(rows[7:])}
+    made = part(config=config, strata=COUNTS, splits=splits, generator=VERSION)
+    release = publish(Store(str(folder)), [made])
     limits = {"family": "math", "steps": 1, "rollout": {"group": 4}}
     run = create(TrainConfig.model_validate({**limits, "release": release.version}), settings(folder))
     asyncio.run(trained(run))
@@ -87,20 +94,21 @@ def lines(plan: Plan) -> dict[str, Line]:
 
 
 def test_without_a_plan_shares_are_as_they_came_out(first: TrainRun) -> None:
-    """11 and 4 candidates of 15; the strata that the family can make join with none."""
+    """11 and 4 candidates of 15, of strata that can be asked for; others of those join with none."""
     plan = drawn(first, home(first), OPTIONS)
     assert (plan.parent, plan.release, plan.run, plan.world) == (None, first.origin.version, first.id, "")
     assert plan.group == first.config.rollout.group == 4
-    assert {name: round(line.was, 3) for name, line in lines(plan).items() if line.was} == {TASKS: 0.733, GCD: 0.267}
+    assert {name: round(line.was, 3) for name, line in lines(plan).items() if line.was} == {GCD: 0.733, AGES: 0.267}
+    assert lines(plan).keys() == {*Math(CONFIG.math).strata}
     assert sum(line.share for line in plan.lines) == pytest.approx(1)
-    assert lines(plan)[TASKS].kept == Tally(yes=7, no=4)
-    assert lines(plan)[TASKS].tokens == 1100
+    assert lines(plan)[GCD].kept == Tally(yes=7, no=4)
+    assert lines(plan)[GCD].tokens == 1100
 
 
 def test_attempts_of_training_say_how_hard_a_stratum_is_and_those_that_broke_are_advice(first: TrainRun) -> None:
     """Of 4 attempts at each of 7 tasks one breaks the format; the other 21 are right or not."""
     plan = drawn(first, home(first), OPTIONS)
-    assert lines(plan)[TASKS].right.n == 21
+    assert lines(plan)[GCD].right.n == 21
     assert plan.advice == {"format": 7}
 
 
@@ -116,19 +124,19 @@ def test_a_plan_goes_on_from_what_the_release_followed(tmp_path: Path) -> None:
     run = following(tmp_path, PARENT)
     plan = drawn(run, settings(tmp_path), OPTIONS)
     assert (plan.parent, plan.release, plan.run, plan.group) == (PARENT.id, run.origin.version, run.id, 4)
-    assert lines(plan)[TASKS].kept == Tally(yes=15, no=12)
-    assert {name: line.was for name, line in lines(plan).items()} == {TASKS: 0.6, GCD: 0.4}
+    assert lines(plan)[GCD].kept == Tally(yes=15, no=12)
+    assert {name: line.was for name, line in lines(plan).items()} == {GCD: 0.6, AGES: 0.4}
 
 
 def test_a_pin_holds_in_the_plans_that_follow(tmp_path: Path) -> None:
     run = following(tmp_path, PARENT)
     plan = drawn(run, settings(tmp_path), OPTIONS)
-    assert (lines(plan)[TASKS].pin, lines(plan)[TASKS].share) == (0.4, 0.4)
+    assert (lines(plan)[GCD].pin, lines(plan)[GCD].share) == (0.4, 0.4)
     changed = tuple(line.model_copy(update={"pin": None if line.pin is None else 0}) for line in plan.lines)
     vetoed = plan.model_copy(update={"lines": changed})
     after = drawn(following(tmp_path, vetoed), settings(tmp_path), OPTIONS)
-    assert (lines(after)[TASKS].pin, lines(after)[TASKS].share, lines(after)[GCD].share) == (0, 0, 1)
-    assert lines(after)[TASKS].why == "vetoed"
+    assert (lines(after)[GCD].pin, lines(after)[GCD].share, lines(after)[AGES].share) == (0, 0, 1)
+    assert lines(after)[GCD].why == "vetoed"
 
 
 def test_all_strata_alike_is_no_plan_to_go_on_from(tmp_path: Path) -> None:
@@ -173,6 +181,12 @@ def test_a_run_that_ended_no_attempt_is_nothing_to_steer_by(run: TrainRun) -> No
         drawn(run, home(run), OPTIONS)
 
 
+def test_a_release_of_strata_that_cannot_be_asked_for_is_told(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"math": MathConfig(templates=("fence",))})
+    with pytest.raises(SteerError, match="has no candidate of a stratum that can be asked for; curate more"):
+        drawn(run_on(tmp_path, config), settings(tmp_path), OPTIONS)
+
+
 def test_statistics_of_another_run_are_told_by_their_strata(run: TrainRun) -> None:
     row = FAILURES.unpack(pq.read_table(run.path / FAILURES_FILE))[0].model_copy(update={"stratum": "math/9"})
     pq.write_table(FAILURES.pack([row]), run.path / FAILURES_FILE)
@@ -197,8 +211,9 @@ def test_a_plan_that_is_gone_or_of_another_generator_is_told(tmp_path: Path) -> 
         file.unlink()
     with pytest.raises(PlanError, match=rf"{PARENT.id}\.json: no such plan; draw one"):
         drawn(run, settings(tmp_path), OPTIONS)
-    run = following(tmp_path, PARENT.model_copy(update={"generator": "2"}))
-    with pytest.raises(PlanError, match="is for the generator 2, and this is 3; follow `uniform`, and steer from its"):
+    run = following(tmp_path, PARENT.model_copy(update={"generator": "0"}))
+    reason = f"is for the generator 0, and this is {VERSION}; follow `uniform`, and steer from its"
+    with pytest.raises(PlanError, match=reason):
         drawn(run, settings(tmp_path), OPTIONS)
 
 
@@ -208,7 +223,7 @@ def test_a_world_that_has_changed_since_is_told(tmp_path: Path, planned: bool) -
     (tmp_path / "worlds").symlink_to(Settings.from_env().cache / "worlds")
     config = CurateConfig(family="hard_search")
     if planned:
-        plan = PARENT.model_copy(update={"family": "hard_search", "generator": VERSION, "world": "other"})
+        plan = PARENT.model_copy(update={"family": "hard_search", "generator": hard_search.VERSION, "world": "other"})
         plans.keep(Store(str(tmp_path)), plan)
         config = config.model_copy(update={"plan": plan.id, "aims": plans.aims_of(plan)})
     made = part(family="hard_search", config=config, worlds={"atlas": "other"})
