@@ -1,4 +1,4 @@
-"""`make bench-loop`: the loop from failures to the next round. `python -m bench.loop [steering planted boundaries twin]`, all by default."""
+"""`make bench-loop`: the loop. `python -m bench.loop [steering planted boundaries twin]`, all by default."""
 
 import asyncio
 import sys
