@@ -194,6 +194,9 @@ def load(path: str | Path, verify: bool = True) -> Release:
         raise BrokenRelease(store.root, [problem], "publish again, or give the folder of one version") from None
     except ValidationError as error:
         raise BrokenRelease(store.root, [f"{MANIFEST} cannot be read ({describe_errors(error, '; ')})"]) from error
+    if manifest.schema_version != SCHEMA_VERSION:
+        problem = f"is of schema version {manifest.schema_version}, and {SCHEMA_VERSION} is read here"
+        raise BrokenRelease(store.root, [problem], f"read it by the code that wrote it, {manifest.code_revision}")
     release = Release(store, manifest)
     if problems := list(_problems(release)) if verify else []:
         raise BrokenRelease(store.root, problems)

@@ -25,7 +25,7 @@ from pipeline.release import (
     resolve,
 )
 from schemas.answer import NumberAnswer
-from schemas.arrow import ATTEMPTS, CERTIFICATES, KEPT, REJECTED, SchemaError
+from schemas.arrow import ATTEMPTS, CERTIFICATES, KEPT, REJECTED, SCHEMA_VERSION, SchemaError
 from schemas.certificate import Certificate, Outcome
 from schemas.config import CurateConfig
 from schemas.difficulty import Difficulty
@@ -419,3 +419,13 @@ def test_a_row_has_its_own_verdicts_where_an_equal_candidate_shares_its_id() -> 
     assert own(fallen, ledger) == [second]
     unread = Rejected(task=asked, difficulty=(), filter="form", outcome=Outcome.REJECT, reason="prose_gold")
     assert own(unread, [first, verdict("form", Outcome.REJECT)]) == [first, verdict("form", Outcome.REJECT)]
+
+
+def test_a_release_of_another_schema_version_says_so(tmp_path: Path) -> None:
+    release = publish(Store(str(tmp_path)), [part()])
+    manifest = Path(release.url) / MANIFEST
+    manifest.write_text(manifest.read_text().replace(f'"schema_version": "{SCHEMA_VERSION}"', '"schema_version": "2"'))
+    with pytest.raises(
+        BrokenRelease, match=rf"is of schema version 2, and {SCHEMA_VERSION} is read here; read it by the code"
+    ):
+        load(release.url)
