@@ -27,8 +27,8 @@ BY_HEART = {"p0": 0.05, "p1": 0.6, "alpha": 0.2, "beta": 0.2, "limit": 4}
 """A short test of that: a model this small knows none of it."""
 ROUNDS = {
     "rounds": 2,
-    "held_out_candidates": 300,
-    "curate": {"family": "hard_search", "candidates": 450, "hard_search": NAMES, "triviality": BY_HEART},
+    "held_out_candidates": 240,
+    "curate": {"family": "hard_search", "candidates": 360, "hard_search": NAMES, "triviality": BY_HEART},
     "train": {
         "minutes": 3,
         "rollout": {"slots": 128},
