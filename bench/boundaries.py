@@ -109,7 +109,7 @@ class Drill:
             again = [step for step in begun if step in recorded]
             changed = {step for step, what in recorded.items() if self.on_record().get(step) != what}
             self.repeated += len(again)
-            self.survived += not wrong and not changed
+            self.survived += killed in recorded and not wrong and not changed
             came = wrong or ("to its end" if end is None else f"to {end}")
             self.rows.append(
                 (killed, came, round(seconds), " ".join(begun), len(again), self.on_record().get(STEPS[0]))

@@ -31,6 +31,15 @@ class Forgetful(DrilledHere):
         return super().live(end)
 
 
+class Early(DrilledHere):
+    """Ends before the first step is on record."""
+
+    def live(self, end: str | None) -> str:
+        if end == "0/curate":
+            return "not over"
+        return super().live(end)
+
+
 def test_rounds_that_go_on_survive_every_boundary(tmp_path: Path) -> None:
     drill = DrilledHere(tmp_path)
     drill.play()
@@ -46,3 +55,9 @@ def test_a_step_that_is_begun_though_it_is_on_record_counts_as_repeated(tmp_path
     drill.play()
     assert drill.repeated == 1
     assert [row[4] for row in drill.rows if row[4]] == [1]
+
+
+def test_a_boundary_that_was_not_reached_is_not_survived(tmp_path: Path) -> None:
+    drill = Early(tmp_path)
+    drill.play()
+    assert (drill.survived, drill.repeated) == (len(STEPS) - 1, 0)
