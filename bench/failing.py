@@ -19,7 +19,7 @@ from infra.tools.base import ToolResult, Toolset
 from pipeline.corpora.world import World
 from pipeline.families.hard_search.oracle import Move
 from rl.formats.ours import Ours
-from rl.scripted import step
+from rl.scripted import certain, step
 from rl.tokens import Markup
 from schemas.answer import DateAnswer, EntityAnswer, NumberAnswer, canonical_answer
 from schemas.episode import Limits
@@ -226,17 +226,7 @@ class Actor:
         if act is None:
             await asyncio.Event().wait()
             raise AssertionError
-        ids = self._written(act)[:max_tokens]
-        return Completion(
-            text=self._format.decode(ids),
-            token_ids=ids,
-            logprobs=(0.0,) * len(ids),
-            prompt_tokens=len(prompt),
-            completion_tokens=len(ids),
-            finish="stop" if ids[-1] in ends else "length",
-            call_id="",
-            version="script",
-        )
+        return certain(self._written(act)[:max_tokens], self._format.decode, prompt, ends)
 
     def _written(self, act: Move | str) -> Sequence[int]:
         return self._format.codec.join(Markup(act)) if isinstance(act, str) else self._format.turn(step(act))

@@ -111,7 +111,7 @@ def part(run: Run) -> Part:
         rejected=REJECTED.pack(fallen),
         attempts=pa.concat_tables([ATTEMPTS.schema.empty_table(), *(run.table("attempts", b) for b in done)]),
         funnel=tuple(steps),
-        ending=standing(run).ending(run) or Ending.STOPPED,
+        ending=Standing(len(came_through), sum(step.cost for step in steps)).ending(run) or Ending.STOPPED,
         strata=_strata(run, done, rows),
         generator=run.origin.generator,
         solvers=run.solvers,

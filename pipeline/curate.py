@@ -90,7 +90,7 @@ async def curate(
 ) -> Run:
     """Take a run through every stage and return it, ready to publish. Folders of runs lie under `runs`.
 
-    `store` is only looked at, so that one that cannot be written is found out before the work.
+    A `store` that cannot be written is found out before the work; of a run only the plan that it follows is kept there.
     """
     store.check()
     run = start(config, world, runs, store)
@@ -146,12 +146,8 @@ def start(config: CurateConfig, world: World | None, runs: Path, store: Store) -
     """
     config = plans.followed(config, store, lambda: _generator(config, world), world.hash if world else "")
     held_out, earlier = (_named(name, store) for name in (config.held_out, config.earlier))
-    config = config.model_copy(
-        update={
-            "held_out": held_out and held_out.version,
-            "earlier": earlier and earlier.version,
-        }
-    )
+    versions = {"held_out": held_out and held_out.version, "earlier": earlier and earlier.version}
+    config = config.model_copy(update=versions)
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
     origin = Origin(generator=_generator(config, world).version, filters=filters)
     if world is not None:

@@ -3,7 +3,7 @@
 `plan.md` of the same id beside it says the same to people. Which was drawn last is told by numbered pointers, as of releases.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from pipeline.markdown import table
 from pipeline.steering import candidate_costs
 from schemas.config import FOLLOWED, Aim, CurateConfig, describe_errors
 from schemas.errors import TouchstoneError
-from schemas.steering import Line, Plan
+from schemas.steering import Plan
 from schemas.task import Family
 
 UNIFORM, LATEST, IF_ANY = "uniform", "latest", "latest-if-any"
@@ -112,10 +112,13 @@ def fitting(plan: Plan, family: Family, generator: str, world: str) -> None:
 def aims_of(plan: Plan) -> tuple[Aim, ...]:
     """Candidates in the proportion of budget to cost, of strata with a share."""
     costs = candidate_costs(plan.lines)
-    shares = [(line, line.share / cost) for line, cost in zip(plan.lines, costs, strict=True) if line.share]
-    total = sum(weight for _, weight in shares)
+    shares = plan.shares
+    weights = [(line, shares[line.stratum] / cost) for line, cost in zip(plan.lines, costs, strict=True)]
+    total = sum(weight for _, weight in weights)
     return tuple(
-        Aim(stratum=line.stratum, weight=round(weight / total, 6), level=line.level) for line, weight in shares
+        Aim(stratum=line.stratum, weight=round(weight / total, 6), level=line.level)
+        for line, weight in weights
+        if weight
     )
 
 
@@ -125,7 +128,7 @@ def markdown(plan: Plan) -> str:
     parts = [
         f"# Plan {plan.id} of {plan.family}",
         f"Drawn from {drawn}; goes on from {plan.parent or 'no plan'}. Shares are of tokens that models spend.",
-        table(SHOWN, lines(plan.lines)),
+        table(SHOWN, lines(plan)),
     ]
     if plan.advice:
         parts += ["Failures at something other than what was asked, by which nothing moves:"]
@@ -133,12 +136,12 @@ def markdown(plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def lines(of: Iterable[Line]) -> list[tuple[str, str, str, str, str]]:
+def lines(plan: Plan) -> list[tuple[str, str, str, str, str]]:
     """Rows for `SHOWN`, the largest share first."""
-    ordered = sorted(of, key=lambda line: (-line.share, line.stratum))
-    total = sum(line.share for line in ordered)
+    shares = plan.shares
+    ordered = sorted(plan.lines, key=lambda line: (-shares[line.stratum], line.stratum))
     return [
-        (line.stratum, f"{line.share / total:.1%}", f"{line.was:.1%}", f"{line.level:+.2f}", line.why)
+        (line.stratum, f"{shares[line.stratum]:.1%}", f"{line.was:.1%}", f"{line.level:+.2f}", line.why)
         for line in ordered
     ]
 

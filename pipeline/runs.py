@@ -76,7 +76,7 @@ class Run:
             raise RunError(f"{path}: is no run of this version ({why}); start one with `touchstone curate`") from error
 
     def take_in(self, held_out: HeldOut, carried: Sequence[Task]) -> None:
-        """Keep what the run is given from releases beside it, unless it is there: they may be gone when it goes on."""
+        """Keep what the run is given from releases beside it, unless it is there: its stages are done where no store is known."""
         if not (self.path / _HELD_OUT).exists():
             given = [Candidate(index=i, task=task) for i, task in enumerate(carried)]
             write_table(self.path / _CARRIED, CANDIDATES.pack(given))

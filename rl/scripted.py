@@ -1,7 +1,7 @@
 """Policies that follow a script: what an environment is measured with, and what shows a solved task."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from infra.client import Completion
 from pipeline.corpora.world import World
@@ -50,17 +50,23 @@ class ScriptedSampler:
         else:
             move = next(self._script) if self._seen is None else self._script.send(self._seen)
             ids = format.turn(step(move))
-        ids = ids[:max_tokens]
-        return Completion(
-            text=format.decode(ids),
-            token_ids=ids,
-            logprobs=(0.0,) * len(ids),
-            prompt_tokens=len(prompt),
-            completion_tokens=len(ids),
-            finish="stop" if ids[-1] in ends else "length",
-            call_id="",
-            version="script",
-        )
+        return certain(ids[:max_tokens], format.decode, prompt, ends)
+
+
+def certain(
+    ids: Sequence[int], decode: Callable[[Sequence[int]], str], prompt: Sequence[int], ends: Sequence[int]
+) -> Completion:
+    """A turn that a script wrote, cut where it is longer than a turn may be."""
+    return Completion(
+        text=decode(ids),
+        token_ids=tuple(ids),
+        logprobs=(0.0,) * len(ids),
+        prompt_tokens=len(prompt),
+        completion_tokens=len(ids),
+        finish="stop" if ids[-1] in ends else "length",
+        call_id="",
+        version="script",
+    )
 
 
 def step(move: Move) -> ToolCalls | Answer:

@@ -45,6 +45,8 @@ class RoundsConfig(Options):
                     raise ValueError(f"{part}.{name}: is set by the rounds themselves; leave it out")
         if self.train.evaluation.release is not None:
             raise ValueError("train.evaluation.release: is set by the rounds themselves; leave it out")
+        if self.train.evaluation.split != "test":
+            raise ValueError(f"train.evaluation.split={self.train.evaluation.split}: `test` is held out; leave it out")
         if self.curate.family != self.train.family:
             raise ValueError(
                 f"curate.family={self.curate.family}: is curated, and train.family={self.train.family} is trained on; "

@@ -89,13 +89,23 @@ class Plan(Record):
         """`p-` and a hash of the content: a plan that somebody edited is another one."""
         return f"p-{content_hash(self, length=12)}"
 
+    @property
+    def shares(self) -> dict[str, float]:
+        """By stratum, adding up to 1: pins as they are, and the other shares of what pins leave."""
+        pinned = {line.stratum: line.pin for line in self.lines if line.pin is not None}
+        free = sum(line.share for line in self.lines if line.stratum not in pinned)
+        left = max(0.0, 1 - sum(pinned.values())) / free if free else 0.0
+        found = {line.stratum: pinned.get(line.stratum, line.share * left) for line in self.lines}
+        total = sum(found.values())
+        return {stratum: share / total for stratum, share in found.items()}
+
     @model_validator(mode="after")
     def _can_be_followed(self) -> "Plan":
         if twice := [name for name, n in Counter(line.stratum for line in self.lines).items() if n > 1]:
             raise ValueError(f"lines: {twice[0]} is there twice; give it one line")
         if all(line.pin == 0 for line in self.lines):
             raise ValueError("lines: all are vetoed, by a pin of 0; leave one of them free")
-        if not sum(line.share for line in self.lines):
+        if not sum(line.share if line.pin is None else line.pin for line in self.lines):
             raise ValueError("lines: the shares add up to 0; give one of them more")
         if (pinned := sum(line.pin or 0.0 for line in self.lines)) > 1:
             raise ValueError(f"lines: the pins add up to {pinned:g}; they are shares of one budget")

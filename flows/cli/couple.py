@@ -125,7 +125,7 @@ def lineage(
 
 def draw_plan(plan: Plan) -> None:
     """What moves, by how much, and why."""
-    draw(table(f"plan {plan.id}, from {plan.release} and {plan.run}", plans.SHOWN, plans.lines(plan.lines)))
+    draw(table(f"plan {plan.id}, from {plan.release} and {plan.run}", plans.SHOWN, plans.lines(plan)))
     for outcome, n in plan.advice.items():
         out.print(f"{outcome}: {n} attempts, no matter of content; the run's report says what may help")
 

@@ -62,8 +62,9 @@ def made_again(lineage: Lineage, world: World | None) -> Task | Miss:
     """
     knobs: dict[str, Any] = dict(lineage.knobs)
     aim = knobs.pop("aim", None)
-    settings = {"templates": knobs["templates"]} if lineage.generator == "math" else knobs
-    config = CurateConfig.model_validate({"family": lineage.generator, lineage.generator: settings})
+    family = lineage.generator
+    own = type(getattr(CurateConfig.model_validate({"family": family}), family)).model_fields
+    config = CurateConfig.model_validate({"family": family, family: {name: knobs[name] for name in own}})
     make = generator(config, world)
     if aim is None:
         return make(lineage.seed, lineage.index)

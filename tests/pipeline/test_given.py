@@ -166,6 +166,15 @@ def test_candidates_are_as_many_as_the_share_of_the_budget_pays_for() -> None:
     assert [round(aim.weight, 3) for aim in aims] == [0.2, 0.8]
 
 
+def test_a_pin_holds_in_the_very_plan_that_it_is_written_into() -> None:
+    pinned = (Line(stratum="a", share=0.5, pin=0.2), Line(stratum="b", share=0.3, pin=0), Line(stratum="c", share=0.1))
+    found = plan((), lines=(*pinned, Line(stratum="d", share=0.3)))
+    assert {name: round(share, 3) for name, share in found.shares.items()} == {"a": 0.2, "b": 0, "c": 0.2, "d": 0.6}
+    aims = plans.aims_of(found)  # nothing was tried, so all cost alike
+    assert {aim.stratum: round(aim.weight, 3) for aim in aims} == {"a": 0.2, "c": 0.2, "d": 0.6}
+    assert [row[:2] for row in plans.lines(found)] == [("d", "60.0%"), ("a", "20.0%"), ("c", "20.0%"), ("b", "0.0%")]
+
+
 def test_uniform_aims_at_every_stratum_alike(home) -> None:
     store = home[1]
     config = CurateConfig.model_validate({**CONFIG.model_dump(), "plan": "uniform"})
