@@ -205,6 +205,10 @@ def test_training_keeps_what_else_was_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
+        (
+            {"train": {"evaluation": {"split": "dev"}}},
+            r"train\.evaluation\.split=dev: `test` is held out; leave it out",
+        ),
         ({"curate": {"seed": 3}}, r"curate\.seed: is set by the rounds themselves; leave it out"),
         ({"curate": {"held_out": "r-1"}}, r"curate\.held_out: is set by the rounds"),
         ({"curate": {"earlier": "r-1"}}, r"curate\.earlier: is set by the rounds"),
