@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from infra.settings import Settings
 from rl.heldout import evaluate_served, of_release
 from rl.learn.learner import TrainerSetup
 from rl.learn.trainer import TorchTrainer
-from rl.train import report
+from rl.train import capacity, report
 from rl.train.buffer import Buffer
 from rl.train.checkpoints import BUFFER, Checkpoints
 from rl.train.engine import VllmEngine
@@ -81,7 +81,7 @@ async def learn(
     engine: Recipe | None = None,
     worker: Callable[[WorkerSetup, Sequence[Engine]], Worker] = RolloutWorker,
 ) -> None:
-    """The loop, from wherever the run stands until it is over by its config.
+    """The loop, from wherever the run stands until it is over by its config. Starts nothing where it is.
 
     `engine` and `worker` take the place of vLLM and of the usual worker, for who measures or tests. Raises `TrainRunError`
     for what the machine as it is set up cannot do.
@@ -89,22 +89,29 @@ async def learn(
     possible(run.config, settings)
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     checkpoints.restore(run.path / BUFFER)
-    buffer = Buffer(run.path / BUFFER)
-    place = await asyncio.to_thread(place_at, settings.ray)
-    try:
-        with weights_folder(run, shared=settings.ray not in (None, LOCAL)) as weights:
-            fleet = Fleet(
-                place,
-                engines=[engine or _engine(run, settings)] * run.config.rollout.engines,
-                workers=[Recipe(worker, (_setup(run, settings),))] * run.config.rollout.workers,
-                trainers=lambda: _ranks(run, weights),
-            )
-            async with fleet as parts:
-                stepper = Stepper(run.config, buffer=buffer, parts=parts, checkpoints=checkpoints)
-                await Loop(run.config, tasks, buffer=buffer, parts=parts, stepper=stepper, watch=watch).run()
-    finally:
-        await asyncio.to_thread(place.close)
-        buffer.close()
+    with closing(Buffer(run.path / BUFFER)) as buffer:
+        if await _is_over(run, buffer, checkpoints):
+            return
+        place = await asyncio.to_thread(place_at, settings.ray)
+        try:
+            with weights_folder(run, shared=settings.ray not in (None, LOCAL)) as weights:
+                fleet = Fleet(
+                    place,
+                    engines=[engine or _engine(run, settings)] * run.config.rollout.engines,
+                    workers=[Recipe(worker, (_setup(run, settings),))] * run.config.rollout.workers,
+                    trainers=lambda: _ranks(run, weights),
+                )
+                async with fleet as parts:
+                    stepper = Stepper(run.config, buffer=buffer, parts=parts, checkpoints=checkpoints)
+                    await Loop(run.config, tasks, buffer=buffer, parts=parts, stepper=stepper, watch=watch).run()
+        finally:
+            await asyncio.to_thread(place.close)
+
+
+async def _is_over(run: TrainRun, buffer: Buffer, checkpoints: Checkpoints) -> bool:
+    """Whether a checkpoint holds every step and the config asks for no more."""
+    steps = await buffer.last_step()
+    return steps == checkpoints.last and capacity.is_over(run.config, version=steps, seconds=await buffer.seconds())
 
 
 @contextmanager

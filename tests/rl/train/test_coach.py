@@ -107,6 +107,19 @@ async def test_equal_settings_are_one_run_however_far_it_goes(settings: Settings
     assert create(config(seed=1), settings).path != first.path
 
 
+async def test_a_run_that_is_over_starts_no_server(settings: Settings) -> None:
+    run = create(config(steps=1), settings)
+    checkpoints, _ = await learnt(run, settings)
+    await learn(run, checkpoints, settings, engine=Recipe(UnwantedEngine))
+    with pytest.raises(AssertionError, match="unwanted"):  # and it is asked for where a step is left
+        await learn(create(config(steps=2), settings), checkpoints, settings, engine=Recipe(UnwantedEngine))
+
+
+class UnwantedEngine:
+    def __init__(self) -> None:
+        raise AssertionError("unwanted")
+
+
 async def test_a_run_that_was_ended_goes_on_from_its_batches(settings: Settings) -> None:
     """Ended after the batch of step 3 was written down and before any checkpoint holds it: it is taken again, not lost."""
     run = create(config(checkpoint={"every": 100}), settings)
