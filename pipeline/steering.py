@@ -50,9 +50,15 @@ def next_plan(
     `before` is what the round followed, with all that was believed until then. Strata that it has no line for cannot be asked for,
     whatever came of them. What the plan is drawn from stays to be said by the caller.
     """
-    evidence = shown(failures)
+    evidence, was = shown(failures), before.shares
     lines = [
-        _believed(line, counts.get(line.stratum), evidence.get(line.stratum), options.decay) for line in before.lines
+        _believed(
+            line.model_copy(update={"was": round(was[line.stratum], 6)}),
+            counts.get(line.stratum),
+            evidence.get(line.stratum),
+            options.decay,
+        )
+        for line in before.lines
     ]
     shares = _shares(lines, before, options)
     return before.model_copy(
@@ -105,7 +111,6 @@ def _believed(line: Line, counts: StratumCounts | None, seen: Shown | None, deca
     measured = Tally(yes=counts.correct, no=counts.samples - counts.correct)
     return line.model_copy(
         update={
-            "was": line.share,
             "kept": _faded(line.kept, Tally(yes=counts.kept, no=counts.asked - counts.kept), decay),
             "right": _faded(line.right, seen.right if seen and seen.right.n else measured, decay, MEMORY),
             "solved": _faded(line.solved, _solved(counts), decay),

@@ -9,6 +9,7 @@ from types import TracebackType
 
 from infra.endpoint import Endpoint
 from infra.journal import Journal
+from infra.models import refuse_missing
 from infra.settings import Settings
 from pipeline.corpora.world import World
 from pipeline.solver import Solver
@@ -46,12 +47,15 @@ class Engines:
         self._stack.close()
 
     def attach(self, models: Iterable[Served], tools: ToolOptions) -> None:
-        """Find out about what a user configured before any work is done. Raises `ModelError`, `ToolDown` or `ToolClash`.
+        """Find out about what a user configured before any work is done. Raises `UnavailableModel`, `ModelError`, `ToolDown` or
+        `ToolClash`.
 
         Not for use on an event loop.
         """
         for served in models:
-            if served.url is not None:
+            if served.url is None:
+                refuse_missing(served.model)
+            else:
                 self.endpoint(served)
         asyncio.run(try_servers(tools))
 

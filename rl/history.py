@@ -33,6 +33,7 @@ class Told:
 
     round: Round
     asked: int
+    """New candidates, those that came to nothing too."""
     kept: int
     """Of new candidates."""
     carried: int
@@ -70,16 +71,17 @@ def history(rounds: Rounds, settings: Settings) -> History:
 def _told(each: Round, store: Store, settings: Settings) -> Told:
     manifest = releases.load(releases.resolve(store, str(each.release)), verify=False).manifest
     strata = manifest.strata.values()
-    run = find(str(each.run), settings)
+    before, after = find(str(each.run), settings).before_and_after
+    carried = sum(counts.carried for counts in strata)
     return Told(
         round=each,
-        asked=sum(counts.asked for counts in strata),
+        asked=sum(steps[0].seen for steps in manifest.funnel.values()) - carried,
         kept=sum(counts.kept for counts in strata),
-        carried=sum(counts.carried for counts in strata),
+        carried=carried,
         revived=sum(counts.revived for counts in strata),
         tokens=sum(step.cost for steps in manifest.funnel.values() for step in steps),
-        before=run.evaluation(0),
-        after=run.evaluation(max(run.evaluated, default=0)),
+        before=before,
+        after=after,
     )
 
 

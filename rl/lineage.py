@@ -39,44 +39,55 @@ def lineage(name: str, settings: Settings) -> list[Origin]:
 
     What is gone is said to be gone. Raises `LineageError` for what no run has made, `TrainRunError` where a run cannot be read.
     """
-    return list(_policy(name, settings, 0, set()))
+    if _run_of(name, settings) is None:
+        raise LineageError(f"{name}: is no checkpoint or run of training; give the folder of one")
+    return list(_policies(name, settings))
 
 
-def _policy(name: str, settings: Settings, depth: int, seen: set[Path]) -> Iterator[Origin]:
-    found = _run_of(name, settings)
-    if found is None:
-        if not depth:
-            raise LineageError(f"{name}: is no checkpoint or run of training; give the folder of one")
-        yield Origin(depth, "policy", name, "where learning began" if _a_beginning(Path(name)) else "its run is gone")
-        return
-    run, step = found
-    yield Origin(depth, "policy", name, f"after step {step}" if step else "the run's last")
-    if run.path in seen:
-        return
-    seen.add(run.path)
-    yield from _rounds_of(run, settings, depth + 1)
-    before, after = (run.evaluation(each) for each in (0, max(run.evaluated, default=0)))
-    rates = [each.sampled.rate for each in (before, after) if each is not None]
+def _policies(name: str, settings: Settings) -> Iterator[Origin]:
+    """One after another, each two deeper than what was trained from it."""
+    depth, seen = 0, set[Path]()
+    while (found := _run_of(name, settings)) is not None:
+        run, step = found
+        yield Origin(depth, "policy", name, _trained(Path(name), step))
+        if run.path in seen:
+            return
+        seen.add(run.path)
+        yield from _run(run, settings, depth + 1)
+        name, depth = str(run.policy), depth + 2
+    yield Origin(depth, "policy", name, _beginning(Path(name)))
+
+
+def _trained(policy: Path, step: int) -> str:
+    if not step:
+        return "the run's last"
+    return f"after step {step}" + ("" if policy.is_dir() else ", no longer kept")
+
+
+def _beginning(policy: Path) -> str:
+    if policy.parent.name == CHECKPOINTS:
+        return "its run is gone"
+    return "where learning began" + ("" if policy.is_dir() else ", no longer there")
+
+
+def _run(run: TrainRun, settings: Settings, depth: int) -> Iterator[Origin]:
+    yield from _rounds_of(run, settings, depth)
+    rates = [each.sampled.rate for each in run.before_and_after if each is not None]
     values = " -> ".join(f"{rate.value:.3f}" for rate in rates if rate is not None)
-    yield Origin(depth + 1, "run", run.id, f"held-out pass@1 {values}" if values else "")
-    yield from _release(run.origin.version, run.origin.release, run.config.family, settings, depth + 2)
+    yield Origin(depth, "run", run.id, f"held-out pass@1 {values}" if values else "")
+    yield from _release(run.origin.version, run.origin.release, run.config.family, settings, depth + 1)
     if run.origin.held_out != run.origin.release:
-        yield Origin(depth + 2, "held-out", run.origin.held_out.rpartition("/")[2])
-    yield from _policy(str(run.policy), settings, depth + 2, seen)
+        yield Origin(depth + 1, "held-out", run.origin.held_out.rpartition("/")[2])
 
 
 def _run_of(name: str, settings: Settings) -> tuple[TrainRun, int] | None:
     """The run that made a policy, and after how many steps; 0 is its last."""
     path = Path(name).absolute()
-    step = re.fullmatch(r"step-(\d+)", path.name)
+    step = re.fullmatch(r"step-(\d{1,9})", path.name)
     if step and path.parent.name == CHECKPOINTS and (path.parent.parent / RUN_FILE).is_file():
         return open_run(path.parent.parent), int(step[1])
     runs = name == "latest" or (path / RUN_FILE).is_file() or (settings.cache / FOLDER / name / RUN_FILE).is_file()
     return (find(name, settings), 0) if runs else None
-
-
-def _a_beginning(policy: Path) -> bool:
-    return policy.is_dir() and policy.parent.name != CHECKPOINTS
 
 
 def _rounds_of(run: TrainRun, settings: Settings, depth: int) -> Iterator[Origin]:
@@ -101,21 +112,22 @@ def _release(version: str, url: str, family: str, settings: Settings, depth: int
     kept = sum(counts.kept + counts.revived for counts in manifest.strata.values())
     yield Origin(depth, "release", version, f"{kept} tasks, measured on {config.resolved_solver().model}")
     if config.plan is not None:
-        yield from _plan(config.plan, settings, depth + 1)
+        yield from _plans(config.plan, settings, depth + 1)
     for kind, name in (("held-out", config.held_out), ("earlier", config.earlier)):
         if name is not None:
             yield Origin(depth + 1, kind, name)
 
 
-def _plan(id: str, settings: Settings, depth: int) -> Iterator[Origin]:
+def _plans(id: str | None, settings: Settings, depth: int) -> Iterator[Origin]:
+    """A plan and those that it goes on from, each one deeper."""
     if id == plans.EVEN:
         yield Origin(depth, "plan", plans.UNIFORM, "all strata alike")
         return
-    try:
-        plan = plans.load(Store(settings.store), id)
-    except TouchstoneError as error:
-        yield Origin(depth, "plan", id, f"cannot be read any more: {error}")
-        return
-    yield Origin(depth, "plan", id, f"drawn from run {plan.run} on release {plan.release}")
-    if plan.parent is not None:
-        yield from _plan(plan.parent, settings, depth + 1)
+    while id is not None:
+        try:
+            plan = plans.load(Store(settings.store), id)
+        except TouchstoneError as error:
+            yield Origin(depth, "plan", id, f"cannot be read any more: {error}")
+            return
+        yield Origin(depth, "plan", id, f"drawn from run {plan.run} on release {plan.release}")
+        id, depth = plan.parent, depth + 1

@@ -6,6 +6,7 @@ that is in one is done again; steps themselves go on from where they were, so wh
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from infra.files import locked, write_whole
+from infra.models import refuse_missing
 from infra.settings import Settings
 from infra.store import KeyMissing, Store, explained
 from pipeline import plans
@@ -87,8 +89,9 @@ class Rounds:
 
     @property
     def rounds(self) -> list[Round]:
-        """All that were begun."""
-        return [self.round(number) for number in range(1, self.config.rounds + 1) if self._file(number).exists()]
+        """All that were begun, however many there are to be now."""
+        numbers = (re.fullmatch(r"round-(\d{4})\.json", path.name) for path in self.path.glob("round-*.json"))
+        return [self.round(number) for number in sorted(int(found[1]) for found in numbers if found)]
 
     def write(self, round: Round) -> Round:
         write_whole(self._file(round.number), round.model_dump_json(indent=1).encode())
@@ -103,7 +106,11 @@ class Rounds:
 
 
 def begin(config: RoundsConfig, settings: Settings) -> Rounds:
-    """The rounds of these settings, new or as they were left. Raises `FolderInUse` where another process works on them."""
+    """The rounds of these settings, new or as they were left.
+
+    Raises `UnavailableModel` for a policy that is not there, `FolderInUse` where another process works on them.
+    """
+    refuse_missing(config.policy)
     key = content_hash(config.model_dump(mode="json", exclude={"rounds"}), length=12)
     rounds = Rounds(settings.cache / FOLDER / f"rounds-{key}", config)
     described = config.model_dump(mode="json", exclude_unset=True)
@@ -226,7 +233,12 @@ def _release(store: Store, version: str) -> releases.Release:
 
 
 def _apart(store: Store, version: str, family: Family) -> HeldOut:
-    return HeldOut.of(row.task for row in _release(store, version).rows(family, "test"))
+    tasks = [row.task for row in _release(store, version).rows(family, "test")]
+    if not tasks:
+        raise RoundsError(
+            f"{version}: has no {family} rows in its split test, so nothing is held out; name another release"
+        )
+    return HeldOut.of(tasks)
 
 
 def _refuse_contaminated(store: Store, version: str, family: Family, held_out: HeldOut) -> None:
@@ -244,6 +256,6 @@ def _measured_before(run: TrainRun, before: Round | None, settings: Settings) ->
     if before is None or before.run is None or run.evaluation(0) is not None:
         return
     earlier = find(before.run, settings)
-    last = earlier.evaluation(max(earlier.evaluated, default=0))
+    _, last = earlier.before_and_after
     if last is not None:
         write_whole(run.evaluation_file(0), last.model_dump_json(indent=1).encode())

@@ -50,7 +50,12 @@ def read(run: TrainRun) -> list[Failure]:
     except KeyMissing:
         raise SteerError(f"{path}: is not there; `touchstone report {run.path}` writes it") from None
     except (ValueError, SchemaError) as error:  # pyarrow's own are values
-        raise SteerError(f"{path}: cannot be read ({error}); write it anew with `touchstone report`") from error
+        why = describe_errors(error, "; ") if isinstance(error, ValidationError) else error
+        raise SteerError(f"{path}: cannot be read ({why}); write it anew with `touchstone report`") from error
+    if odd := [row.version for row in failures if row.version and not row.version.isdecimal()]:
+        raise SteerError(
+            f"{path}: counts weights of version {odd[0]!r}, and versions are numbers; write it anew with `touchstone report`"
+        )
     if not failures:
         raise SteerError(f"{path}: counts no attempt; train first, there is nothing to steer by")
     return failures
@@ -61,6 +66,8 @@ def _before(run: TrainRun, release: Release, settings: Settings) -> Plan:
     family = run.config.family
     try:
         config = CurateConfig.model_validate(release.manifest.configs[family])
+    except KeyError:
+        raise SteerError(f"{release.url}: has no {family}, which {run.id} says it trained on; train anew") from None
     except ValidationError as error:
         raise SteerError(f"{release.url}: is of another version ({describe_errors(error, '; ')})") from error
     world = corpus(config, settings.cache)
@@ -76,10 +83,13 @@ def _before(run: TrainRun, release: Release, settings: Settings) -> Plan:
             f"{release.version}: asks about {', '.join(release.manifest.worlds)} as it was then, and it is {hash} now; "
             "curate anew, then train and steer"
         )
-    asked = {name: counts.asked for name, counts in release.manifest.strata.items()}
-    total = sum(asked.get(name, 0) for name in make.strata)
-    if not total:
+    made = {name: counts for name, counts in release.manifest.strata.items() if name in make.strata and counts.asked}
+    if not made:
         raise SteerError(f"{release.version}: has no candidate of a stratum that can be asked for; curate more")
+    spent = {name: counts.tokens for name, counts in made.items()}
+    if not any(spent.values()):  # no model was asked
+        spent = {name: counts.asked for name, counts in made.items()}
+    total = sum(spent.values())
     return Plan(
         family=family,
         generator=make.version,
@@ -87,5 +97,5 @@ def _before(run: TrainRun, release: Release, settings: Settings) -> Plan:
         release=release.version,
         run=run.id,
         group=run.config.rollout.group,
-        lines=tuple(Line(stratum=name, share=asked.get(name, 0) / total) for name in make.strata),
+        lines=tuple(Line(stratum=name, share=spent.get(name, 0) / total) for name in make.strata),
     )

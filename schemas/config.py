@@ -88,6 +88,7 @@ _READ_BY: dict[str, Family] = {
 """Settings of one family. At their defaults they may stand in another's config, as in one that is written out whole."""
 
 
+LATEST, LATEST_IF_ANY = "latest", "latest-if-any"
 FOLLOWED = "p-"
 """How the id of a plan begins."""
 
@@ -118,7 +119,7 @@ class CurateConfig(Options):
     world: str = "atlas"
     aims: tuple[Aim, ...] = ()
     """Strata to make candidates of; empty leaves the mix to the family."""
-    plan: str | None = None
+    plan: str | None = Field(default=None, min_length=1)
     """Whose shares and levels the aims are: a plan's file or id, `latest`, `latest-if-any` (the family's own mix before there is
     one), or `uniform`, all strata alike. A run writes down the id of the plan that it follows."""
     held_out: str | None = None

@@ -94,6 +94,7 @@ class Failure(Record):
     epoch: int = Field(ge=0)
     """Passes over the tasks before this one: attempts of the first, 0, are at tasks that were never trained on."""
     version: str
+    """Of the weights; empty where no turn was sampled."""
     outcome: AttemptOutcome
     n: int = Field(gt=0)
     read: int = Field(ge=0)

@@ -3,7 +3,7 @@
 from pydantic import Field, model_validator
 
 from schemas.base import Options, Record
-from schemas.config import CurateConfig
+from schemas.config import LATEST, LATEST_IF_ANY, CurateConfig
 from schemas.steering import SteeringOptions
 from schemas.training import TrainConfig
 
@@ -47,6 +47,14 @@ class RoundsConfig(Options):
             raise ValueError("train.evaluation.release: is set by the rounds themselves; leave it out")
         if self.train.evaluation.split != "test":
             raise ValueError(f"train.evaluation.split={self.train.evaluation.split}: `test` is held out; leave it out")
+        if self.held_out is not None and "held_out_candidates" in self.model_fields_set:
+            raise ValueError(f"held_out={self.held_out}: no other release is made; leave out held_out_candidates")
+        if self.curate.plan in (LATEST, LATEST_IF_ANY):
+            raise ValueError(
+                f"curate.plan={self.curate.plan}: may be another one when the rounds go on; give its id, or leave it out"
+            )
+        if self.train.steps == 0:
+            raise ValueError("train.steps=0: a round that trains nothing has nothing to steer by; give it at least 1")
         if self.curate.family != self.train.family:
             raise ValueError(
                 f"curate.family={self.curate.family}: is curated, and train.family={self.train.family} is trained on; "
@@ -67,3 +75,10 @@ class Round(Record):
     """Where the policy lies that it led to."""
     plan: str | None = None
     """Id of the plan that it led to, for the next round."""
+
+    @model_validator(mode="after")
+    def _goes_step_by_step(self) -> "Round":
+        done = [self.release is not None, self.run is not None and self.policy is not None, self.plan is not None]
+        if (self.run is None) != (self.policy is None) or done != sorted(done, reverse=True):
+            raise ValueError("a later step is there without the one before it")
+        return self

@@ -26,11 +26,16 @@ class SteeringOptions(Options):
     seed: int = Field(default=0, ge=0, lt=2**31)
 
 
+_MANY = 1e15
+"""More than anybody counts, and few enough that sums stay numbers."""
+_CLOSE = 1e-9
+
+
 class Tally(Record):
     """How often something was so, and was not; evidence of earlier rounds counts in part."""
 
-    yes: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    no: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    yes: float = Field(default=0.0, ge=0, le=_MANY)
+    no: float = Field(default=0.0, ge=0, le=_MANY)
 
     @property
     def n(self) -> float:
@@ -41,7 +46,7 @@ class Line(Record):
     """What a plan says of one stratum."""
 
     stratum: str
-    share: float = Field(ge=0, allow_inf_nan=False)
+    share: float = Field(ge=0, le=_MANY)
     """Of the next round's budget, over the sum of all shares; budgets are counted in tokens of models."""
     was: float = 0.0
     """Its share in the round before."""
@@ -59,7 +64,7 @@ class Line(Record):
     """Tasks that filters of correctness saw: passed, or found wrong."""
     read: Tally = Tally()
     """Attempts that were shown all of the evidence: right, or failed at what was asked."""
-    tokens: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    tokens: float = Field(default=0.0, ge=0, le=_MANY)
     """Spent on the candidates of `kept`."""
     why: str = ""
 
@@ -72,7 +77,7 @@ class Plan(Record):
     """Its version."""
     world: str = ""
     """Content hash, empty for a family that asks about none."""
-    parent: str | None = None
+    parent: str | None = Field(default=None, pattern=r"^p-[0-9a-f]{12}$")
     """Id of the plan that this one goes on from."""
     release: str
     """Version of the release that it was drawn from."""
@@ -105,8 +110,10 @@ class Plan(Record):
             raise ValueError(f"lines: {twice[0]} is there twice; give it one line")
         if all(line.pin == 0 for line in self.lines):
             raise ValueError("lines: all are vetoed, by a pin of 0; leave one of them free")
-        if not sum(line.share if line.pin is None else line.pin for line in self.lines):
-            raise ValueError("lines: the shares add up to 0; give one of them more")
-        if (pinned := sum(line.pin or 0.0 for line in self.lines)) > 1:
+        if (pinned := sum(line.pin or 0.0 for line in self.lines)) > 1 + _CLOSE:
             raise ValueError(f"lines: the pins add up to {pinned:g}; they are shares of one budget")
+        if pinned < 1 - _CLOSE and sum(line.share for line in self.lines if line.pin is None) < _CLOSE:
+            raise ValueError(
+                f"lines: the shares of what pins leave, {1 - pinned:g}, add up to 0; give one of them more"
+            )
         return self

@@ -111,6 +111,11 @@ class TrainRun:
             ) from error
 
     @property
+    def before_and_after(self) -> tuple[Evaluation | None, Evaluation | None]:
+        """Where learning began, and the last policy after that which was measured."""
+        return self.evaluation(0), self.evaluation(self.evaluated[-1]) if any(self.evaluated) else None
+
+    @property
     def evaluated(self) -> list[int]:
         """Steps after which the policy was measured, ascending."""
         return steps_in(self.path / EVALUATIONS, ".json")

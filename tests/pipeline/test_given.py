@@ -12,13 +12,15 @@ from pipeline.curate import Here, curate, publish
 from pipeline.earlier import tried_again
 from pipeline.families import generator
 from pipeline.release import Release, ReleaseError
+from pipeline.release import publish as publish_parts
 from pipeline.replay import replay
 from pipeline.runs import Run
 from schemas.answer import EntityAnswer
-from schemas.config import CurateConfig
+from schemas.config import Aim, CurateConfig
 from schemas.errors import TouchstoneError
 from schemas.steering import Line, Plan, Tally
 from tests.pipeline.runs import CONFIG, coins
+from tests.pipeline.test_release import part
 from tests.worlds import toy_world
 
 WORLD = toy_world()
@@ -66,7 +68,7 @@ def test_a_task_is_its_own_contamination_and_computed_answers_are_not() -> None:
 
 def test_too_hard_tasks_are_tried_again_before_new_ones_and_counted_apart(home) -> None:
     folder, store, before = home
-    wanted = tried_again(before, "hard_search", {}, 200)
+    wanted = tried_again(before, CONFIG)
     too_hard = {row.task.task_id for row in before.rejected() if row.reason == "too_hard"}
     assert wanted and {task.task_id for task in wanted} <= too_hard
     run, release = curated(folder, store, right=0.6, seed=8, earlier=before.version)
@@ -84,11 +86,20 @@ def test_too_hard_tasks_are_tried_again_before_new_ones_and_counted_apart(home) 
 
 def test_tasks_of_strata_without_a_share_are_not_tried_again(home) -> None:
     before = home[2]
-    every = {task.stratum for task in tried_again(before, "hard_search", {}, 200)}
-    one, *others = sorted(every)
-    weights = {one: 0.2} | dict.fromkeys(others, 0.0)
-    assert {task.stratum for task in tried_again(before, "hard_search", weights, 200)} == {one}
-    assert len(tried_again(before, "hard_search", {}, 20)) <= 2 + 1  # a tenth of 20, and a tenth of what was kept
+    many = CONFIG.model_copy(update={"candidates": 200})
+    one, *others = sorted({task.stratum for task in tried_again(before, many)})
+    aims = (Aim(stratum=one, weight=0.2), *(Aim(stratum=other, weight=0.0) for other in others))
+    assert {task.stratum for task in tried_again(before, many.model_copy(update={"aims": aims}))} == {one}
+
+
+def test_a_tenth_of_the_candidates_is_tried_again_however_many_a_budget_allows(home) -> None:
+    before = home[2]
+    counts = before.manifest.strata.values()
+    each = sum(count.tokens for count in counts) / sum(count.asked for count in counts)
+    ten = CONFIG.model_copy(update={"candidates": 10})
+    many = CONFIG.model_copy(update={"candidates": 10**6})
+    paid = many.model_copy(update={"budget": round(10 * each)})
+    assert tried_again(before, paid) == tried_again(before, ten) != tried_again(before, many)
 
 
 def test_a_carried_task_that_the_generator_makes_too_is_there_once(home) -> None:
@@ -114,6 +125,14 @@ def test_what_a_run_was_given_stays_with_it(home, tmp_path) -> None:
 def test_a_release_that_is_not_there_is_refused_before_any_work(tmp_path, setting) -> None:
     with pytest.raises(ReleaseError, match="nowhere: no release of"):
         curated(tmp_path, Store(str(tmp_path)), **{setting: "nowhere"})
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("setting", ["held_out", "earlier"])
+def test_a_release_of_another_family_is_refused_before_any_work(tmp_path, setting) -> None:
+    version = publish_parts(Store(str(tmp_path)), [part(family="math")]).version
+    with pytest.raises(ReleaseError, match=f"{version}: is a release of math, not of hard_search; name another"):
+        curated(tmp_path, Store(str(tmp_path)), **{setting: version})
     assert not (tmp_path / "runs").exists()
 
 
@@ -180,7 +199,7 @@ def test_uniform_aims_at_every_stratum_alike(home) -> None:
     config = CurateConfig.model_validate({**CONFIG.model_dump(), "plan": "uniform"})
     found = plans.followed(config, store, lambda: generator(CONFIG, WORLD), WORLD.hash)
     assert [(aim.stratum, aim.weight) for aim in found.aims] == [(stratum, 1.0) for stratum in STRATA]
-    assert plans.followed(found, store, lambda: pytest.fail("is followed already"), "") == found
+    assert plans.followed(found, store, lambda: generator(CONFIG, WORLD), WORLD.hash) == found
     assert CurateConfig.model_validate(found.model_dump(mode="json")) == found
 
 
@@ -216,12 +235,30 @@ def test_a_plan_that_does_not_fit_is_refused(tmp_path, changes, reason) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "Invalid JSON"),
+        ("{", "Expecting property name"),
         ('{"family": "hard_search"}', "lines: Field required"),
         (plan(STRATA[:2]).model_dump_json().replace('"share":1.0', '"share":-1.0'), "greater than or equal to 0"),
-        (plan(STRATA[:1]).model_dump_json().replace('"share":1.0', '"share":0.0'), "shares add up to 0"),
-        (plan(STRATA[:1]).model_dump_json().replace('"share":1.0', '"share":NaN'), "JSON|number"),
+        (
+            plan(STRATA[:1]).model_dump_json().replace('"share":1.0', '"share":0.0'),
+            "shares of what pins leave, 1, add up to 0",
+        ),
+        (
+            plan(STRATA[:1]).model_dump_json().replace('"share":1.0', '"share":NaN'),
+            "greater than or equal to 0|less than or equal",
+        ),
         (plan((STRATA[0],)).model_dump_json().replace('"pin":null', '"pin":1.5'), "less than or equal to 1"),
+        (plan((STRATA[0],)).model_dump_json().replace('"share":1.0', '"share":1e308'), "less than or equal to 1"),
+        (plan((STRATA[0],)).model_dump_json().replace('"tokens":0.0', '"tokens":1e308'), "less than or equal to 1"),
+        (
+            plan((STRATA[0],)).model_dump_json().replace('"share":1.0', '"share":5e-324'),
+            "shares of what pins leave, 1,",
+        ),
+        (plan((STRATA[0],)).model_dump_json().replace('"pin":null', '"pin":null,"pin":0.5'), "'pin' is written twice"),
+        (
+            plan((STRATA[0],), parent="p-000000000000").model_dump_json().replace("p-0", "../"),
+            "parent=.*String should match",
+        ),
+        ("[" * 100_000, "recursion|Recursion"),
     ],
 )
 def test_a_file_that_is_no_plan_says_why(tmp_path, text, reason) -> None:
@@ -238,6 +275,40 @@ def test_twice_the_same_stratum_and_pins_beyond_the_budget_are_no_plan() -> None
         plan((), lines=tuple(Line(stratum=name, share=1, pin=0) for name in STRATA[:2]))
     with pytest.raises(ValueError, match=r"the pins add up to 1\.2"):
         plan((), lines=tuple(Line(stratum=name, share=1, pin=0.6) for name in STRATA[:2]))
+    with pytest.raises(ValueError, match=r"the shares of what pins leave, 0\.9, add up to 0"):
+        plan((), lines=(Line(stratum=STRATA[0], share=1, pin=0.1), Line(stratum=STRATA[1], share=0)))
+    with pytest.raises(ValueError, match=r"the shares of what pins leave, 0\.98, add up to 0"):
+        plan((), lines=tuple(Line(stratum=name, share=1, pin=0.01) for name in STRATA[:2]))
+
+
+def test_aims_beside_a_plan_are_its_own_or_refused(home) -> None:
+    store = home[1]
+    named = plan(STRATA[:2])
+    plans.keep(store, named)
+
+    def followed(**changes: object) -> CurateConfig:
+        config = CurateConfig.model_validate({**CONFIG.model_dump(), "plan": named.id, **changes})
+        return plans.followed(config, store, lambda: generator(CONFIG, WORLD), WORLD.hash)
+
+    assert followed(aims=plans.aims_of(named)) == followed()
+    with pytest.raises(plans.PlanError, match=f"plan={named.id}: the aims beside it are not its own"):
+        followed(aims=({"stratum": STRATA[2]},))
+    with pytest.raises(plans.PlanError, match=r"p-000000000000\.json: no such plan"):
+        followed(aims=plans.aims_of(named), plan="p-000000000000")
+
+
+def test_notes_in_a_plans_document_are_kept_and_what_is_followed_stays_as_it_was_drawn(tmp_path) -> None:
+    store, drawn = Store(str(tmp_path)), plan(STRATA[:2])
+    where = Path(plans.keep(store, drawn))
+    where.with_suffix(".md").write_text("# Mine\n")
+    plans.keep(store, drawn)
+    assert where.with_suffix(".md").read_text() == "# Mine\n"
+    where.write_bytes(b"\xef\xbb\xbf" + where.read_bytes())  # as some editors begin a file
+    assert plans.load(store, drawn.id) == drawn
+    where.write_text(where.read_text("utf-8-sig").replace('"share": 1.0', '"share": 2.0'))
+    with pytest.raises(plans.PlanError, match=f"{drawn.id}.json: was edited, which makes another plan of it; move it"):
+        plans.load(store, drawn.id)
+    assert plans.load(store, str(where)).lines[0].share == 2.0
 
 
 def test_a_plan_that_is_not_there_is_named(tmp_path) -> None:

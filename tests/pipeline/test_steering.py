@@ -151,6 +151,13 @@ def test_pins_and_vetoes_hold_through_rounds() -> None:
         assert sum(found[name].share for name in "cdef") == pytest.approx(0.5)
 
 
+def test_what_a_share_was_is_of_the_budget_whatever_shares_add_up_to() -> None:
+    """200 to 100, of what a veto leaves: two thirds and one."""
+    lines = (Line(stratum="a", share=200), Line(stratum="b", share=100), Line(stratum="c", share=100, pin=0))
+    drawn = after(even("a").model_copy(update={"lines": lines}), {"a": GOOD, "b": GOOD})
+    assert {name: round(line.was, 3) for name, line in drawn.items()} == {"a": 0.667, "b": 0.333, "c": 0}
+
+
 def test_a_pin_is_stronger_than_doubt() -> None:
     found = after(even(*letters(6), a=0.4), {name: WRONG_GOLD if name == "a" else GOOD for name in letters(6)})
     assert found["a"].share == 0.4

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from infra.endpoint import ServerDown
+from infra.models import UnavailableModel
 from infra.settings import Settings
 from infra.tools.base import ToolDown
 from rl.engines import Engines
@@ -66,6 +67,11 @@ def test_only_servers_that_somebody_else_runs_are_found_out_about_beforehand(tmp
         engines.attach([Served(model="echo", url=url)], ToolOptions())
     with down() as url, Engines(settings(tmp_path)) as engines, pytest.raises(ToolDown, match=url):
         engines.attach([], ToolOptions(servers=(ToolServer(name="mine", urls=(url,)),)))
+
+
+def test_a_model_that_is_not_there_is_refused_before_any_work(tmp_path: Path) -> None:
+    with Engines(settings(tmp_path)) as engines, pytest.raises(UnavailableModel, match="no/model: is neither a recipe"):
+        engines.attach([Served(model="memory"), Served(model="no/model")], ToolOptions())
 
 
 def test_a_server_that_is_down_is_named(tmp_path: Path) -> None:

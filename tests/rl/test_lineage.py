@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from infra.settings import ASSETS, Settings
+from infra.store import Store
+from pipeline import plans
+from rl.history import history
 from rl.lineage import LineageError, Origin, lineage
 from rl.rounds import Rounds
 from rl.train.run import TrainRunError, find
 from schemas.rounds import Round
 from tests.rl.couples import played
+from tests.rl.test_steer import PARENT, following
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +115,14 @@ def test_what_is_gone_is_said_to_be_gone(rounds: Rounds) -> None:
         assert "round" not in {kind for _, kind, _ in traced(rounds, policy)}
 
 
+def test_a_run_that_was_not_measured_after_says_no_gain(rounds: Rounds) -> None:
+    second = rounds.round(2)
+    run = find(str(second.run), settings(rounds))
+    with without(run.evaluation_file(1)):
+        assert gone(rounds, "run", second.run).said == "held-out pass@1 0.580"
+        assert history(rounds, settings(rounds)).rounds[1].after is None
+
+
 def test_rounds_that_cannot_be_read_hide_nothing_else(rounds: Rounds) -> None:
     other = rounds.path.with_name("rounds-of-another-version")
     other.mkdir()
@@ -124,7 +136,9 @@ def test_rounds_that_cannot_be_read_hide_nothing_else(rounds: Rounds) -> None:
 
 def test_a_checkpoint_that_was_removed_still_comes_from_somewhere(rounds: Rounds) -> None:
     with without(Path(last(rounds))):
-        assert traced(rounds)[0] == (0, "policy", last(rounds))
+        assert lineage(last(rounds), settings(rounds))[0] == Origin(
+            0, "policy", last(rounds), "after step 1, no longer kept"
+        )
 
 
 @pytest.mark.parametrize("name", ["starter", "data/starter", "train-0", "training/train-0/checkpoints/step-000001"])
@@ -142,3 +156,13 @@ def test_what_lies_beside_checkpoints_is_none(rounds: Rounds, name: str) -> None
 def test_no_run_at_all_says_how_to_begin_one(tmp_path: Path) -> None:
     with pytest.raises(TrainRunError, match="holds no training run; begin one with `touchstone train`"):
         lineage("latest", Settings(store=str(tmp_path), cache=tmp_path))
+
+
+def test_it_goes_through_more_plans_than_calls_may_be_nested(tmp_path: Path) -> None:
+    store, plan = Store(str(tmp_path)), PARENT
+    for _ in range(1100):
+        plans.keep(store, plan)
+        plan = plan.model_copy(update={"parent": plan.id})
+    run = following(tmp_path, plan)
+    kinds = [each.kind for each in lineage(run.id, Settings(store=str(tmp_path), cache=tmp_path))]
+    assert kinds.count("plan") == 1101 and kinds[-1] == "policy"

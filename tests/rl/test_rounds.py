@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import ValidationError
 
+from infra.models import UnavailableModel
 from infra.settings import Settings
 from infra.store import Store
 from pipeline import earlier, plans
@@ -18,7 +19,7 @@ from schemas.config import CurateConfig, Served
 from schemas.query import Query
 from schemas.rounds import Round, RoundsConfig
 from schemas.task import Task
-from tests.pipeline.tasks import MALI, search_task
+from tests.pipeline.tasks import MALI, math_task, search_task
 from tests.rl.couples import CONFIG, STEPS, Dies, Parts, begun, handed, played
 
 NIGER = Query(type="country", clues=MALI.clues[:1])
@@ -131,6 +132,11 @@ def test_what_was_measured_after_a_round_is_not_measured_again_before_the_next(h
     assert home.run(2).evaluation(0) == after
 
 
+def test_fewer_rounds_forget_none_that_are_over(home: Home) -> None:
+    assert [each.number for each in begin(ONE, home.settings).rounds] == [1, 2]
+    begin(CONFIG, home.settings)
+
+
 def test_rounds_that_are_over_are_not_done_again(home: Home) -> None:
     _, parts = played(home.folder)
     assert (parts.curated, parts.trained) == ([], [])
@@ -170,6 +176,21 @@ def test_held_out_tasks_that_are_not_there_are_refused_before_any_work(tmp_path:
     assert not (tmp_path / "begun").exists()
 
 
+def test_held_out_tasks_are_of_the_family_and_in_the_split_that_is_held_out(tmp_path: Path) -> None:
+    for task, split in ((search_task(), "test"), (math_task("What is 7 + 5?"), "train")):
+        version = handed(tmp_path, split, task)
+        with pytest.raises(RoundsError, match=f"{version}: has no math rows in its split test, so nothing is held out"):
+            played(tmp_path, RoundsConfig.model_validate({**BASE, "held_out": version}))
+    assert not (tmp_path / "begun").exists()
+
+
+def test_a_policy_that_is_not_there_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableModel, match="no/policy: is neither a recipe"):
+        played(tmp_path, RoundsConfig.model_validate({**BASE, "policy": "no/policy"}))
+    assert not any(tmp_path.iterdir())
+
+
+BASE = {"curate": {"family": "math"}, "train": {"family": "math"}}
 OVER = Round(number=1, release="r-1", run="train-1", policy="/a/policy", plan="p-1")
 AIMS = ({"stratum": "math/2/none/number/integers"},)
 
@@ -221,6 +242,13 @@ def test_training_keeps_what_else_was_set(tmp_path: Path) -> None:
         ({"train": {"family": "hard_search"}}, r"curate\.family=math: is curated, and train\.family=hard_search"),
         ({"round": 2}, "round: is no setting here; the settings are rounds, seed, policy"),
         ({"rounds": 0}, "greater than or equal to 1"),
+        ({"curate": {"plan": "latest"}}, r"curate\.plan=latest: may be another one when the rounds go on; give its id"),
+        ({"curate": {"plan": "latest-if-any"}}, r"curate\.plan=latest-if-any: may be another one"),
+        ({"train": {"steps": 0}}, r"train\.steps=0: a round that trains nothing has nothing to steer by"),
+        (
+            {"held_out": "r-1", "held_out_candidates": 9},
+            "held_out=r-1: no other release is made; leave out held_out_cand",
+        ),
     ],
     ids=str,
 )

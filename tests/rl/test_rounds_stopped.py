@@ -121,6 +121,7 @@ def test_two_processes_cannot_do_the_same_rounds_at_once(
         ("round-0001.json", b"", "correct it, or remove it to do the round again"),
         ("round-0001.json", b'{"number": 1, "relase": "r-1"}', "relase=.*is no known key.*remove it to do the round again"),
         ("round-0001.json", b'{"number": 2}', "it is of another round.*remove it to do the round again"),
+        ("round-0001.json", b'{"number": 1, "plan": "p-1"}', "a later step is there without the one before it"),
         ("held-out.json", b"{", "begin anew with another seed"),
         ("held-out.json", b'{"release": null}', "begin anew with another seed"),
         ("held-out.json", b"\xff", "begin anew with another seed"),

@@ -34,7 +34,7 @@ CONFIG = CurateConfig.model_validate({"family": "math", "math": {"templates": ["
 GCD, AGES = "math/2/none/number/integers", "math/3/none/number/proportion"
 COUNTS = {
     GCD: StratumCounts(generated=10, missed=1, kept=7, samples=80, correct=30, judged=11, tokens=1100),
-    AGES: StratumCounts(missed=4),
+    AGES: StratumCounts(missed=1, generated=1, tokens=400),
     "math/1/none/number/none": StratumCounts(generated=5),
 }
 """The last is none that can be asked for."""
@@ -94,7 +94,7 @@ def lines(plan: Plan) -> dict[str, Line]:
 
 
 def test_without_a_plan_shares_are_as_they_came_out(first: TrainRun) -> None:
-    """11 and 4 candidates of 15, of strata that can be asked for; others of those join with none."""
+    """1,100 and 400 tokens of 1,500, of strata that can be asked for; others of those join with none."""
     plan = drawn(first, home(first), OPTIONS)
     assert (plan.parent, plan.release, plan.run, plan.world) == (None, first.origin.version, first.id, "")
     assert plan.group == first.config.rollout.group == 4
@@ -120,12 +120,12 @@ def test_equal_inputs_make_an_equal_plan_and_nothing_is_written(first: TrainRun)
 
 
 def test_a_plan_goes_on_from_what_the_release_followed(tmp_path: Path) -> None:
-    """Evidence of the round before counts 0.8: 0.8 * 10 + 7 kept, 0.8 * 10 + 4 not."""
+    """Evidence of the round before counts 0.8: 0.8 * 10 + 7 kept, 0.8 * 10 + 4 not. The pin was .4 of the budget."""
     run = following(tmp_path, PARENT)
     plan = drawn(run, settings(tmp_path), OPTIONS)
     assert (plan.parent, plan.release, plan.run, plan.group) == (PARENT.id, run.origin.version, run.id, 4)
     assert lines(plan)[GCD].kept == Tally(yes=15, no=12)
-    assert {name: line.was for name, line in lines(plan).items()} == {GCD: 0.6, AGES: 0.4}
+    assert {name: line.was for name, line in lines(plan).items()} == {GCD: 0.4, AGES: 0.6}
 
 
 def test_a_pin_holds_in_the_plans_that_follow(tmp_path: Path) -> None:
@@ -155,6 +155,16 @@ def test_statistics_that_are_damaged_are_no_ground_for_a_plan(run: TrainRun, lef
     (run.path / FAILURES_FILE).write_bytes(left)
     with pytest.raises(
         SteerError, match=r"failures\.parquet: cannot be read .* write it anew with `touchstone report`"
+    ):
+        drawn(run, home(run), OPTIONS)
+
+
+def test_versions_that_are_no_numbers_are_told(run: TrainRun) -> None:
+    path = run.path / FAILURES_FILE
+    rows = FAILURES.unpack(pq.read_table(path))
+    pq.write_table(FAILURES.pack(row.model_copy(update={"version": "abc"}) for row in rows), path)
+    with pytest.raises(
+        SteerError, match=r"failures\.parquet: counts weights of version 'abc', and versions are numbers"
     ):
         drawn(run, home(run), OPTIONS)
 
