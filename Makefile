@@ -45,5 +45,5 @@ bench-env: $(READY) ## the agent's world measured: depth, crowd, sandbox, faults
 bench-rl: $(READY) ## training measured: learning, overlap, on-policy, kills, speed
 	$(BIN)/python -m bench.rl
 
-bench-loop: $(READY) ## the loop measured: steering, diagnosis
+bench-loop: $(READY) ## the loop measured: steering, typing of failures, kills, twins
 	$(BIN)/python -m bench.loop

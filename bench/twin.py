@@ -29,7 +29,7 @@ CURATE: dict[str, Any] = {
     "family": "hard_search",
     "candidates": 2000,
     "budget": BUDGET,
-    "batch": 50,
+    "batch": 100,
     "plan": "uniform",
     "tools": {"replicas": 0},
     "hard_search": {"types": ["country", "US state", "element"], "min_clues": 3, "max_clues": 3},
