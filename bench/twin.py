@@ -19,8 +19,8 @@ from schemas.rounds import RoundsConfig
 SEEDS, ROUNDS = (0, 1, 2), 3
 BUDGET = 800_000
 """Tokens that models spend on curation in a round."""
-STEPS = 6
-"""Few, since a round keeps few tasks: seen six times over they are learnt by heart, which helps no held-out one."""
+STEPS = 24
+"""So many that tasks are met again and again: then it shows what more of them are worth."""
 ATTEMPTS = 8
 """At each held-out task."""
 T95 = 4.303

@@ -125,7 +125,8 @@ def lineage(
 
 def draw_plan(plan: Plan) -> None:
     """What moves, by how much, and why."""
-    draw(table(f"plan {plan.id}, from {plan.release} and {plan.run}", plans.SHOWN, plans.lines(plan)))
+    rows = [(stratum.removeprefix(f"{plan.family}/"), *others) for stratum, *others in plans.lines(plan)]
+    draw(table(f"plan {plan.id} of {plan.family}, from {plan.release} and {plan.run}", plans.SHOWN, rows))
     for outcome, n in plan.advice.items():
         out.print(f"{outcome}: {n} attempts, no matter of content; the run's report says what may help")
 

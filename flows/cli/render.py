@@ -23,7 +23,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     drawn = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for i, column in enumerate(columns):
         numeric = i > 0 and all(isinstance(row[i], int | float) for row in rows)
-        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        drawn.add_column(
+            column,
+            justify="right" if numeric else "left",
+            overflow="fold",
+            min_width=max(map(len, column.split()), default=0),
+        )
     for row in rows:
         drawn.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else str(cell)) for cell in row))
     return drawn
