@@ -12,7 +12,7 @@ from schemas.errors import TouchstoneError
 
 
 class Case(Record):
-    answer_spec: AnswerSpec
+    spec: AnswerSpec
     text: str
     verdict: Verdict | None = None
 
