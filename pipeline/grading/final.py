@@ -28,6 +28,11 @@ _SENTENCE_END = re.compile(r"(?<=[\w)}\]%$°\"”]{3})[.!?](?=\s|$)|(?<=[\d)}\]%
 _QUOTES = [pair.split() for pair in ("$$ $$", "$ $", "` `", r"\( \)", r"\[ \]", '" "', "' '", "“ ”", "‘ ’")]
 
 
+def unfenced(text: str) -> str:
+    """Without the lines that open and close code blocks."""
+    return _FENCE.sub("", text)
+
+
 def final_answer(text: str) -> str | None:
     """The answer that `text` ends on, or `None` where it commits to none.
 
@@ -37,7 +42,7 @@ def final_answer(text: str) -> str | None:
     belong to it. An element that never closes is none, like a box: how to end an answer is part of what was asked for, and what
     stands in it may be cut short.
     """
-    text = _EMPHASIS.sub(r"\2", _FENCE.sub("", visible(text)))
+    text = _EMPHASIS.sub(r"\2", unfenced(visible(text)))
     for spans in (_elements(text), _boxes(text), _statements(text)):
         answer = _committed(text, spans)
         if answer is not None:

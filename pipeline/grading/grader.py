@@ -9,10 +9,10 @@ from fractions import Fraction
 from pipeline.grading import collections as several
 from pipeline.grading.code import CODE
 from pipeline.grading.dates import readings
-from pipeline.grading.final import final_answer
+from pipeline.grading.final import final_answer, unfenced
 from pipeline.grading.numbers import LONGEST, close, extended, quantity, stripped, without_hedge
 from pipeline.grading.syntax import Unreadable, parse
-from pipeline.grading.text import fold, plain
+from pipeline.grading.text import fold, literal, plain
 from pipeline.grading.units import PLAIN, unit
 from pipeline.grading.workers import WORKERS, Undecided
 from schemas.answer import (
@@ -23,6 +23,7 @@ from schemas.answer import (
     EntityAnswer,
     ExpressionAnswer,
     NumberAnswer,
+    TextAnswer,
 )
 from schemas.base import Record
 
@@ -86,6 +87,8 @@ def _no_process(golds: Sequence[str], texts: Sequence[str], variables: Sequence[
 def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
     if isinstance(spec, CodeAnswer):
         return _code(spec, text, compare)
+    if isinstance(spec, TextAnswer):
+        return _text(spec, text)
     answer = final_answer(text)
     if answer is None:
         return _wrong("no_answer")
@@ -129,6 +132,18 @@ def _code(spec: CodeAnswer, text: str, compare: Compare) -> Grade:
     except Undecided as doubt:
         return Grade(verdict=Verdict.UNDECIDED, reason=str(doubt))
     return _wrong(reason) if reason else RIGHT
+
+
+def _text(spec: TextAnswer, text: str) -> Grade:
+    """What reading takes off an answer, quotes say, it takes off the gold too; a text that is the gold needs no reading."""
+    gold = literal(unfenced(spec.value))
+    if literal(unfenced(text)) == gold:
+        return RIGHT
+    answer = final_answer(text)
+    if answer is None:
+        return _wrong("no_answer")
+    read = literal(final_answer(f"<answer>{spec.value}</answer>") or spec.value)
+    return RIGHT if literal(answer) in (gold, read) else _wrong("other_text")
 
 
 def _entity(spec: EntityAnswer, answer: str) -> Grade:

@@ -26,6 +26,7 @@ _SYMBOLS = str.maketrans(
         "π": "pi",
     }
 )
+_TYPOGRAPHIC = str.maketrans("‐–—−‘’“”", "----''\"\"")
 _WRAPPER = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathit|mbox|operatorname)\s*\{([^{}]*)\}")
 _DEGREE = re.compile(r"\^\s*(?:\{\s*\\circ\s*\}|\\circ\b)")
 _SPACING = re.compile(
@@ -38,10 +39,14 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub("", text)
 
 
+def _lowered(text: str) -> str:
+    """With powers as `^(...)`, which would become plain digits otherwise."""
+    return _RAISED.sub(lambda m: "^(" + "".join(_SUPERSCRIPTS[c] for c in m[0]) + ")", text)
+
+
 def plain(text: str) -> str:
     """One line of math or quantity: full-width and vulgar characters folded, powers as `^(...)`, LaTeX wrappers gone."""
-    text = _DEGREE.sub("°", text)
-    text = _RAISED.sub(lambda m: "^(" + "".join(_SUPERSCRIPTS[c] for c in m[0]) + ")", text)
+    text = _lowered(_DEGREE.sub("°", text))
     text = unicodedata.normalize("NFKC", _VULGAR.sub(" ", text)).translate(_SYMBOLS)
     text = _SPACING.sub(" ", _WRAPPER.sub(r" \1 ", text))
     for latex, mark in (
@@ -56,6 +61,12 @@ def plain(text: str) -> str:
     ):
         text = text.replace(latex, mark)
     return " ".join(text.split())
+
+
+def literal(text: str) -> str:
+    """Text without case, spacing, typography and LaTeX wrappers; every other character stays."""
+    folded = unicodedata.normalize("NFKC", _lowered(_WRAPPER.sub(r"\1", visible(text)))).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).translate(_TYPOGRAPHIC).split())
 
 
 def fold(name: str) -> str:
