@@ -11,7 +11,9 @@ _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$\n?", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*)\]}\\])(\*{1,3}|_{1,3})(?=[^\s*_])([^\n]{1,120}?)(?<=\S)\1(?![\w*(])")
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_JOINT = re.compile(r"[\s$*,;/]*(?:\b(?:or|and)\b[\s$*,;/]*)?", re.IGNORECASE)
+_JOINT = re.compile(
+    r"[\s$*,;/]*(?:\b(?:or|and)\b[\s$*,;/]*(?:\b(?:perhaps|maybe|possibly|else|also)\b[\s$*,;/]*)?)?", re.IGNORECASE
+)
 _DENIED = re.compile(r"(?:\b(?:can)?not|n't|\bnever|\\neq?|≠)(?:\s+(?:be|equal(?:\s+to)?))?\s*[\s$*(]*$", re.IGNORECASE)
 _RETRACTED = re.compile(
     r"\W{0,20}(?:(?:actually|wait|hmm+|oops|sorry|correction|scratch that)\b|nope\b|no(?:\s*[-,.;:!–—]|\s+wait\b)"

@@ -27,9 +27,13 @@ from schemas.answer import (
 )
 from schemas.base import Record
 
-VERSION = "4"
+VERSION = "5"
 
-_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
+_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*(.*))?", re.DOTALL)
+_MORE_CHOICES = re.compile(
+    r"^\W*(?:or|and)\b|(?:^|[\s,;/])(?:\([A-Z]\)|[A-Z]:)|;\s*[A-Z]\.|^(?:[^(]*\s)?[A-Z]\)|\bor\s+[A-Z](?:\.|$)|^(?:\W|[A-Z]\b|(?:or|and)\b)+$"
+)
+"""In what follows the letter of a choice: another letter that is chosen too, and not the text of the first."""
 _NAMED_FUNCTION = re.compile(
     r"^(?:\\?[dt]?frac\{d[a-z]\}\{d[a-z]\}|d[a-z]/d[a-z]|[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*"
 )
@@ -152,7 +156,7 @@ def _entity(spec: EntityAnswer, answer: str) -> Grade:
         return RIGHT
     choice = _CHOICE.fullmatch(plain(answer))
     if choice and re.fullmatch("[A-Z]", spec.name) and choice[1] == spec.name:
-        return RIGHT
+        return _wrong("several_choices") if _MORE_CHOICES.search(choice[2] or "") else RIGHT
     return _wrong("other_name")
 
 
@@ -233,7 +237,9 @@ def _equalities(golds: Sequence[str], texts: Sequence[str], compare: Compare) ->
     left, right = [extended(g) for g in golds], [extended(t) for t in texts]
     if None not in left and None not in right:
         return [["equal" if g == t else "different" for t in right] for g in left]
-    return _table(golds, texts, (), None, compare)
+    # A plain number may be written as algebra cannot read it, "1 1/2" say.
+    read = [text if value is None else str(value) for text, value in zip(texts, right, strict=True)]
+    return _table(golds, read, (), None, compare)
 
 
 def _collection(spec: CollectionAnswer, answer: str, compare: Compare) -> Grade:

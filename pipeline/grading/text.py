@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe0f\ufeff]")
+_INVISIBLE = re.compile("[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"})
 _SUPERSCRIPTS = {c: str(i) for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-", "⁺": "+", "ⁿ": "n"}
 _RAISED = re.compile(f"[{''.join(_SUPERSCRIPTS)}]+")
@@ -23,7 +23,7 @@ _SYMBOLS = str.maketrans(
         "≤": "<=",
         "≥": ">=",
         "∞": "oo",
-        "π": "pi",
+        "π": " pi ",
     }
 )
 _TYPOGRAPHIC = str.maketrans("‐–—−‘’“”", "----''\"\"")
@@ -79,9 +79,10 @@ def fold(name: str) -> str:
     text = re.sub("[\u0300-\u036f]", "", text).replace("&", " and ")
     text = re.sub(r"(?<=\d),(?=\d{3}\b)|['’‘`´ʻʼ]", "", text)
     text = re.sub(r"(?<=\d)\.(?=\d)", "\0", text)
-    text = "".join(" " if unicodedata.category(c)[0] in "PZC" and c not in "#%\0" else c for c in text)
-    words = [w for w in text.replace("\0", ".").split() if w != "the"]
-    if len(words) > 1 and words[0] in {"a", "an"}:
+    text = re.sub(r"(?<![^\s(])[-−](?=\d)", "\1", text)
+    text = "".join(" " if unicodedata.category(c)[0] in "PZC" and c not in "#%\0\1" else c for c in text)
+    words = [w for w in text.replace("\0", ".").replace("\1", "-").split() if w != "the"]
+    if len("".join(words[1:])) > 1 and words[0] in {"a", "an"}:  # "A, D" is two choices and not "a D"
         words = words[1:]
     joined = re.sub(r"(?<!\S)((?:[a-z] )+[a-z])(?!\S)", lambda m: m[1].replace(" ", ""), " ".join(words))
     return joined or " ".join(name.casefold().split())
