@@ -53,7 +53,9 @@ def replay(task_id: TaskId, release: Where = "latest", as_json: Json = False) ->
 
 
 def grade_cases(
-    cases: Annotated[Path, typer.Argument(help='JSONL of {"spec": {...}, "text": "...", "verdict"?: "..."}.')],
+    cases: Annotated[
+        Path, typer.Argument(help='JSONL of {"spec": {...}, "text": "...", "verdict"?: "...", "why"?: "..."}.')
+    ],
     as_json: Json = False,
 ) -> None:
     """Grade answers with the one grader that curation, reward and evaluation use. Exit code 1 if a stated verdict differs.
@@ -73,7 +75,14 @@ def grade_cases(
         )
 
     value = [
-        {"line": number, "text": case.text, "verdict": found.verdict, "reason": found.reason, "expected": case.verdict}
+        {
+            "line": number,
+            "text": case.text,
+            "verdict": found.verdict,
+            "reason": found.reason,
+            "expected": case.verdict,
+            "why": case.why,
+        }
         for number, (case, found) in enumerate(graded, 1)
     ]
     columns = ("gold", "text", "verdict", "expected", "reason")
