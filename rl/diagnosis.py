@@ -10,7 +10,7 @@ from pipeline.families.hard_search.proof import Names, normal
 from pipeline.grading import grade, grader
 from pipeline.grading.final import final_answer
 from rl.learn.records import Verdict
-from schemas.answer import CodeAnswer, DateAnswer, EntityAnswer
+from schemas.answer import CodeAnswer, DateAnswer, EntityAnswer, TextAnswer
 from schemas.measured import AttemptOutcome, Diagnosis
 from schemas.query import Problem, Query
 from schemas.task import NearMiss, Task
@@ -109,7 +109,9 @@ def _outcome(task: Task, attempt: Trajectory, verdict: Verdict, *, named: bool, 
         return AttemptOutcome.GAVE_UP
     if isinstance(task.answer, EntityAnswer):
         return AttemptOutcome.NEAR_MISS if named else AttemptOutcome.WRONG_ENTITY
-    computed = isinstance(task.constraints, Problem) and not isinstance(task.answer, DateAnswer | CodeAnswer)
+    computed = isinstance(task.constraints, Problem) and not isinstance(
+        task.answer, DateAnswer | CodeAnswer | TextAnswer
+    )
     return AttemptOutcome.ARITHMETIC if computed and read else AttemptOutcome.WRONG_VALUE
 
 

@@ -122,12 +122,19 @@ class CodeAnswer(Record):
         return self
 
 
+class TextAnswer(Record):
+    """Literal text, such as what a program prints. Case, spacing, typography and marks around it all do not count; the rest does."""
+
+    kind: Literal["text"] = "text"
+    value: str = Field(pattern=r"[\p{L}\p{N}]")
+
+
 def _arguments_key(case: tuple[str, str]) -> str:
     return json.dumps(json.loads(case[0]), sort_keys=True)
 
 
 AnswerSpec = Annotated[
-    EntityAnswer | NumberAnswer | DateAnswer | ExpressionAnswer | CollectionAnswer | CodeAnswer,
+    EntityAnswer | NumberAnswer | DateAnswer | ExpressionAnswer | CollectionAnswer | CodeAnswer | TextAnswer,
     Field(discriminator="kind"),
 ]
 
@@ -139,7 +146,7 @@ def canonical_answer(spec: AnswerSpec) -> str:
             return spec.name
         case NumberAnswer():
             return f"{spec.value} {spec.unit}" if spec.unit else spec.value
-        case DateAnswer() | ExpressionAnswer():
+        case DateAnswer() | ExpressionAnswer() | TextAnswer():
             return spec.value
         case CodeAnswer():
             table = {_arguments_key(case): case[1] for case in spec.cases}

@@ -53,19 +53,21 @@ def replay(task_id: TaskId, release: Where = "latest", as_json: Json = False) ->
 
 
 def grade_cases(
-    cases: Annotated[Path, typer.Argument(help='JSONL of {"answer_spec": {...}, "text": "...", "verdict"?: "..."}.')],
+    cases: Annotated[
+        Path, typer.Argument(help='JSONL of {"spec": {...}, "text": "...", "verdict"?: "...", "why"?: "..."}.')
+    ],
     as_json: Json = False,
 ) -> None:
     """Grade answers with the one grader that curation, reward and evaluation use. Exit code 1 if a stated verdict differs.
 
     Example: `touchstone grade cases.jsonl`
     """
-    graded = [(case, grade(case.answer_spec, case.text)) for case in read_cases(cases)]
+    graded = [(case, grade(case.spec, case.text)) for case in read_cases(cases)]
     wrong = [case for case, found in graded if case.verdict not in (None, found.verdict)]
 
     def row(case: Case, found: Grade) -> tuple[str, ...]:
         return (
-            _one_line(canonical_answer(case.answer_spec)),
+            _one_line(canonical_answer(case.spec)),
             _one_line(case.text),
             found.verdict,
             case.verdict or "",
@@ -73,7 +75,14 @@ def grade_cases(
         )
 
     value = [
-        {"line": number, "text": case.text, "verdict": found.verdict, "reason": found.reason, "expected": case.verdict}
+        {
+            "line": number,
+            "text": case.text,
+            "verdict": found.verdict,
+            "reason": found.reason,
+            "expected": case.verdict,
+            "why": case.why,
+        }
         for number, (case, found) in enumerate(graded, 1)
     ]
     columns = ("gold", "text", "verdict", "expected", "reason")

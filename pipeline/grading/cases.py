@@ -12,9 +12,12 @@ from schemas.errors import TouchstoneError
 
 
 class Case(Record):
-    answer_spec: AnswerSpec
+    """`verdict` is what the text deserves, where that is known; `why` says in a few words what the case is there for."""
+
+    spec: AnswerSpec
     text: str
     verdict: Verdict | None = None
+    why: str = ""
 
 
 class CaseError(TouchstoneError):

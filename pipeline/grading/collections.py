@@ -9,11 +9,12 @@ MOST_ITEMS = 100
 _NAME = re.compile(r"^([a-zA-Z](?:_\w+)?)\s*=(?!=)\s*")
 _NAMES = re.compile(r"^\(([a-zA-Z](?:_\w+)?(?:\s*,\s*[a-zA-Z](?:_\w+)?)+)\)\s*=(?!=)\s*")
 _MEMBER = re.compile(r"^[a-zA-Z]\s*(?:\\in\b|∈|in\b)\s*")
+_PADDED = re.compile(r"[+-]?0\d+")
 _EMPTY = re.compile(r"\\(?:emptyset|varnothing)\b|[∅⌀]")
 _EITHER_SIGN = re.compile(r"\\pm\b|±")
 _SOLUTIONS = re.compile(r"^[a-zA-Z]\s*=[^=]*(?:\bor\b\s*[a-zA-Z]\s*=[^=]*)+$")
 _INFINITY = re.compile(r"\\?(?:oo|infty|infinity|inf)\b")
-_ORDER = r"(<=|<|>=|>|\\leq?|\\geq?)"
+_ORDER = r"(<=|<|>=|>|\\leq?(?:slant)?|\\geq?(?:slant)?|\\[lg]t)"
 _DOUBLE = re.compile(rf"^(?P<a>[^<>]+?)\s*{_ORDER}\s*[a-zA-Z]\s*{_ORDER}\s*(?P<b>[^<>]+)$")
 _SINGLE = re.compile(rf"^(?P<a>[^<>]+?)\s*{_ORDER}\s*(?P<b>[^<>]+)$")
 
@@ -53,6 +54,8 @@ def items(text: str, shape: str) -> list[str] | None:
     if shape == "tuple" and names and not (len(names) == len(parts) and _ascend(names)):
         return None
     parts = [_NAME.sub("", p) for p in parts]
+    if any(_PADDED.fullmatch(p) for p in parts):
+        return None  # "1,000" is one number and no list of 1 and 0
     if shape == "tuple":
         return parts
     return [_EITHER_SIGN.sub(sign, p) for p in parts for sign in ("+-" if _EITHER_SIGN.search(p) else "+")]
@@ -94,7 +97,9 @@ def _ends(low: str, high: str, low_closed: bool, high_closed: bool) -> Interval:
 
 
 def _sign(text: str) -> str:
-    return text.replace("\\leq", "<=").replace("\\le", "<=").replace("\\geq", ">=").replace("\\ge", ">=")
+    if text.startswith("\\"):
+        return ("<" if text[1] == "l" else ">") + ("" if text[2] == "t" else "=")
+    return text
 
 
 def _split(line: str) -> list[str]:

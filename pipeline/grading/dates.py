@@ -15,13 +15,14 @@ _MONTHS = {
 }  # fmt: skip
 _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_ERA = r"(?P<era>\s*(?:bce|bc|b\.c\.e?\.?|ce|ad|a\.d\.))?"
-_YEAR = rf"(?P<pre>ad\s+)?(?P<year>\d{{1,4}}){_ERA}"
+_ERA = r"(?P<era>\s*(?:b\.?\s?c(?:\.?\s?e)?|c\.?\s?e|a\.?\s?d))?"
+_YEAR = rf"(?P<pre>a\.?d\.?\s+)?(?P<year>\d{{1,4}}){_ERA}"
 _FORMS = [
     re.compile(form)
     for form in (
         r"(?P<year>-?\d{4})(?:-(?P<month>\d{2})(?:-(?P<day>\d{2}))?)?",
         r"(?P<year>\d{4})[/.-](?P<month>\d{1,2})[/.-](?P<day>\d{1,2})",
+        r"(?P<month>\d{1,2})/(?P<year>\d{4})",
         rf"(?:the\s+)?{_DAY}[\s-]+(?:of\s+)?{_MONTH},?[\s-]+{_YEAR}",
         rf"{_MONTH}\s+(?:the\s+)?{_DAY},?\s+{_YEAR}",
         rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}",
@@ -29,7 +30,7 @@ _FORMS = [
     )
 ]
 _SLASHED = re.compile(r"(?P<a>\d{1,2})[/.-](?P<b>\d{1,2})[/.-](?P<year>\d{4})")
-_WEEKDAY = re.compile(r"^(?:on\s+|in\s+)?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day,?\s+)?")
+_WEEKDAY = re.compile(r"^(?:on\s+|in\s+)?(?:(?:mon|tue|wed|thu|fri|sat|sun)(?:(?:s|nes|rs|ur)?day|\.?),?\s+)?")
 
 
 class Day(NamedTuple):

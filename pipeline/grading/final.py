@@ -11,7 +11,9 @@ _FENCE = re.compile(r"^[ \t]*```\w*[ \t]*$\n?", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*)\]}\\])(\*{1,3}|_{1,3})(?=[^\s*_])([^\n]{1,120}?)(?<=\S)\1(?![\w*(])")
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
-_JOINT = re.compile(r"[\s$*,;/]*(?:\b(?:or|and)\b[\s$*,;/]*)?", re.IGNORECASE)
+_JOINT = re.compile(
+    r"[\s$*,;/]*(?:\b(?:or|and)\b[\s$*,;/]*(?:\b(?:perhaps|maybe|possibly|else|also)\b[\s$*,;/]*)?)?", re.IGNORECASE
+)
 _DENIED = re.compile(r"(?:\b(?:can)?not|n't|\bnever|\\neq?|≠)(?:\s+(?:be|equal(?:\s+to)?))?\s*[\s$*(]*$", re.IGNORECASE)
 _RETRACTED = re.compile(
     r"\W{0,20}(?:(?:actually|wait|hmm+|oops|sorry|correction|scratch that)\b|nope\b|no(?:\s*[-,.;:!–—]|\s+wait\b)"
@@ -28,6 +30,11 @@ _SENTENCE_END = re.compile(r"(?<=[\w)}\]%$°\"”]{3})[.!?](?=\s|$)|(?<=[\d)}\]%
 _QUOTES = [pair.split() for pair in ("$$ $$", "$ $", "` `", r"\( \)", r"\[ \]", '" "', "' '", "“ ”", "‘ ’")]
 
 
+def unfenced(text: str) -> str:
+    """Without the lines that open and close code blocks."""
+    return _FENCE.sub("", text)
+
+
 def final_answer(text: str) -> str | None:
     """The answer that `text` ends on, or `None` where it commits to none.
 
@@ -37,7 +44,7 @@ def final_answer(text: str) -> str | None:
     belong to it. An element that never closes is none, like a box: how to end an answer is part of what was asked for, and what
     stands in it may be cut short.
     """
-    text = _EMPHASIS.sub(r"\2", _FENCE.sub("", visible(text)))
+    text = _EMPHASIS.sub(r"\2", unfenced(visible(text)))
     for spans in (_elements(text), _boxes(text), _statements(text)):
         answer = _committed(text, spans)
         if answer is not None:

@@ -9,10 +9,10 @@ from fractions import Fraction
 from pipeline.grading import collections as several
 from pipeline.grading.code import CODE
 from pipeline.grading.dates import readings
-from pipeline.grading.final import final_answer
+from pipeline.grading.final import final_answer, unfenced
 from pipeline.grading.numbers import LONGEST, close, extended, quantity, stripped, without_hedge
 from pipeline.grading.syntax import Unreadable, parse
-from pipeline.grading.text import fold, plain
+from pipeline.grading.text import fold, literal, plain
 from pipeline.grading.units import PLAIN, unit
 from pipeline.grading.workers import WORKERS, Undecided
 from schemas.answer import (
@@ -23,12 +23,17 @@ from schemas.answer import (
     EntityAnswer,
     ExpressionAnswer,
     NumberAnswer,
+    TextAnswer,
 )
 from schemas.base import Record
 
-VERSION = "4"
+VERSION = "5"
 
-_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*.*)?", re.DOTALL)
+_CHOICE = re.compile(r"\(?([A-Z])\)?\s*(?:[:.)]\s*(.*))?", re.DOTALL)
+_MORE_CHOICES = re.compile(
+    r"^\W*(?:or|and)\b|(?:^|[\s,;/])(?:\([A-Z]\)|[A-Z]:)|;\s*[A-Z]\.|^(?:[^(]*\s)?[A-Z]\)|\bor\s+[A-Z](?:\.|$)|^(?:\W|[A-Z]\b|(?:or|and)\b)+$"
+)
+"""In what follows the letter of a choice: another letter that is chosen too, and not the text of the first."""
 _NAMED_FUNCTION = re.compile(
     r"^(?:\\?[dt]?frac\{d[a-z]\}\{d[a-z]\}|d[a-z]/d[a-z]|[a-zA-Z]'{0,3}\([a-zA-Z]\)|[a-zA-Z]'{0,3})\s*=(?!=)\s*"
 )
@@ -86,6 +91,8 @@ def _no_process(golds: Sequence[str], texts: Sequence[str], variables: Sequence[
 def _grade(spec: AnswerSpec, text: str, compare: Compare) -> Grade:
     if isinstance(spec, CodeAnswer):
         return _code(spec, text, compare)
+    if isinstance(spec, TextAnswer):
+        return _text(spec, text)
     answer = final_answer(text)
     if answer is None:
         return _wrong("no_answer")
@@ -131,13 +138,25 @@ def _code(spec: CodeAnswer, text: str, compare: Compare) -> Grade:
     return _wrong(reason) if reason else RIGHT
 
 
+def _text(spec: TextAnswer, text: str) -> Grade:
+    """What reading takes off an answer, quotes say, it takes off the gold too; a text that is the gold needs no reading."""
+    gold = literal(unfenced(spec.value))
+    if literal(unfenced(text)) == gold:
+        return RIGHT
+    answer = final_answer(text)
+    if answer is None:
+        return _wrong("no_answer")
+    read = literal(final_answer(f"<answer>{spec.value}</answer>") or spec.value)
+    return RIGHT if literal(answer) in (gold, read) else _wrong("other_text")
+
+
 def _entity(spec: EntityAnswer, answer: str) -> Grade:
     names = {fold(name) for name in (spec.name, *spec.aliases)}
     if fold(answer) in names:
         return RIGHT
     choice = _CHOICE.fullmatch(plain(answer))
     if choice and re.fullmatch("[A-Z]", spec.name) and choice[1] == spec.name:
-        return RIGHT
+        return _wrong("several_choices") if _MORE_CHOICES.search(choice[2] or "") else RIGHT
     return _wrong("other_name")
 
 
@@ -218,7 +237,9 @@ def _equalities(golds: Sequence[str], texts: Sequence[str], compare: Compare) ->
     left, right = [extended(g) for g in golds], [extended(t) for t in texts]
     if None not in left and None not in right:
         return [["equal" if g == t else "different" for t in right] for g in left]
-    return _table(golds, texts, (), None, compare)
+    # A plain number may be written as algebra cannot read it, "1 1/2" say.
+    read = [text if value is None else str(value) for text, value in zip(texts, right, strict=True)]
+    return _table(golds, read, (), None, compare)
 
 
 def _collection(spec: CollectionAnswer, answer: str, compare: Compare) -> Grade:

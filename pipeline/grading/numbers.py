@@ -11,15 +11,16 @@ from pipeline.grading.units import PLAIN, Unit, unit
 LONGEST = 4_300
 """Characters of an answer that anyone will read as mathematics: any gold, and no more digits than Python turns into a number."""
 
-_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u202f]\d{3})+(?!\d)|\d+)"
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d{1,3}(?:[ \u202f]\d{3})+(?!\d)|\d{1,3}(?:['’]\d{3})+|\d+)"
+_SEPARATOR = re.compile(r"[, \u202f'’]")
 _DECIMAL = rf"(?:{_DIGITS}(?:\.\d+)?|\.\d+)"
-_POWER_OF_TEN = r"(?:\s*(?:[eE]|\*\s*10\s*\^)\s*[({]?\s*(?P<exponent>[+-]?\d{1,4})\s*[)}]?)?"
+_POWER_OF_TEN = r"(?:\s*(?:[eE]|[*x]\s*10\s*\^)\s*[({]?\s*(?P<exponent>[+-]?\d{1,4})\s*[)}]?)?"
 _FRACTION = r"(?:\\[dt]?frac\s*\{\s*(?P<sign2>-?)\s*(?P<a>\d+)\s*\}\s*\{\s*(?P<b>\d+)\s*\}|(?P<c>\d+)\s*/\s*(?P<d>\d+))"
 _CURRENCY = r"(?P<currency>US\$|[$€£])"
 _QUANTITY = re.compile(
     rf"{_CURRENCY}?\s*(?P<sign>[+-]?)\s*{_CURRENCY.replace('currency', 'currency2')}?\s*"
     rf"(?:(?:(?P<whole>{_DIGITS})(?:\s+|(?=\\)))?{_FRACTION}|(?P<decimal>{_DECIMAL}){_POWER_OF_TEN})"
-    r"(?![\d.,]*\d)\s*(?P<magnitude>thousand|million|billion|trillion)?(?P<unit>[^\d+*=<>(){}\[\]!|,;]*(?:\^?\s*[({]?[23][)}]?|\^\s*\{?\\circ\}?)?)"
+    r"(?![\d.,]*\d)\s*(?P<magnitude>(?i:thousand|million|billion|trillion))?(?P<unit>[^\d+*=<>(){}\[\]!|,;]*(?:\^?\s*[({]?[23][)}]?|\^\s*\{?\\circ\}?)?)"
 )
 _MAGNITUDES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _ASSIGNED = re.compile(r"^\(?[a-zA-Z](?:_\w+|\([a-zA-Z]\))?\)?\s*=(?!=)\s*|^=\s*")
@@ -63,7 +64,7 @@ def stripped(text: str) -> str:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     if match["decimal"] is not None:
-        value = Fraction(re.sub(r"[, \u202f]", "", match["decimal"]))
+        value = Fraction(_SEPARATOR.sub("", match["decimal"]))
         if match["exponent"]:
             value *= Fraction(10) ** int(match["exponent"])
     else:
@@ -72,11 +73,11 @@ def _value(match: re.Match[str]) -> Fraction | None:
             return None
         value = Fraction(int(over), int(under))
         if match["whole"]:
-            value += int(re.sub(r"[, \u202f]", "", match["whole"]))
+            value += int(_SEPARATOR.sub("", match["whole"]))
         if match["sign2"]:
             value = -value
     if match["magnitude"]:
-        value *= _MAGNITUDES[match["magnitude"]]
+        value *= _MAGNITUDES[match["magnitude"].lower()]
     return -value if match["sign"] == "-" else value
 
 

@@ -39,10 +39,12 @@ FUNCTIONS = frozenset(
     }
 )
 CONSTANTS = frozenset({"pi", "e", "E", "i", "I", "oo", "infty", "inf", "infinity"})
+_INVERTIBLE = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
 _FRACTIONS = frozenset({"frac", "dfrac", "tfrac", "cfrac"})
 _TOKEN = re.compile(
     r"\s*(?P<num>\d+(?:\.\d+)?|\.\d+)|\s*\\?(?P<word>[A-Za-z]+(?:_\{?[A-Za-z0-9]+\}?)?)|\s*(?P<op>\*\*|√|[-+*/^!(){}\[\]|])|\s*$"
 )
+_LOG = re.compile(r"log_\d+")
 _CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
@@ -88,13 +90,22 @@ class _Reader:
 
     @staticmethod
     def _split(token: tuple[str, str], variables: tuple[str, ...]) -> list[tuple[str, str]]:
-        """`xy` as `x`, `y` where only the letters are known."""
+        """`xy` as `x`, `y` and `sinx` as `sin`, `x` where only the parts are known."""
         kind, word = token
-        if kind != "word" or word in variables or word in FUNCTIONS | CONSTANTS | _FRACTIONS:
+        if kind != "word" or word in variables or word in FUNCTIONS | CONSTANTS | _FRACTIONS or _LOG.fullmatch(word):
             return [token]
         if all(letter in variables for letter in word):
             return [("word", letter) for letter in word]
-        raise Unreadable(f"unknown {word}")
+        known = FUNCTIONS | CONSTANTS | set(variables)
+        longest = max(map(len, known))
+        parts = []
+        while word:
+            part = next((word[:size] for size in range(longest, 0, -1) if word[:size] in known), None)
+            if part is None:
+                raise Unreadable(f"unknown {word}")
+            parts.append(("word", part))
+            word = word[len(part) :]
+        return parts
 
     def peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
@@ -166,7 +177,7 @@ class _Reader:
         self.take()
         if word in _FRACTIONS:
             return ("div", self.argument(depth), self.argument(depth))
-        if word == "√" or word in FUNCTIONS - set(self.variables):
+        if word == "√" or (word not in self.variables and (word in FUNCTIONS or _LOG.fullmatch(word))):
             return self.function("sqrt" if word == "√" else word, depth)
         if kind == "word":
             return ("sym", word)
@@ -188,7 +199,8 @@ class _Reader:
         return node
 
     def function(self, name: str, depth: int) -> Node:
-        """`sqrt(x)`, `\\sqrt[3]{x}`, `sin 2x`, `\\sin^2(x)`; bare arguments are numbers and variables only."""
+        """`sqrt(x)`, `\\sqrt[3]{x}`, `sin 2x`, `\\sin^2(x)`, `\\sin^{-1} x`, `\\log_2 x`; bare arguments are numbers and variables only."""
+        name, _, base = name.partition("_")
         if name == "sqrt" and self.peek() == "[":
             root = self.group(depth)
             return ("pow", self.group(depth), ("div", ("num", "1"), root))
@@ -202,5 +214,9 @@ class _Reader:
             argument = self.power(_deeper(depth))
             while self.at < len(self.tokens) and self.peek() in self.variables and name != "sqrt":
                 argument = ("mul", argument, self.power(_deeper(depth)))
+        if exponent == ("neg", ("num", "1")) and name in _INVERTIBLE:
+            name, exponent = f"a{name}", None
         node: Node = ("fn", name, argument)
+        if base:
+            node = ("div", node, ("fn", name, ("num", base)))
         return ("pow", node, exponent) if exponent else node

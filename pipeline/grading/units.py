@@ -26,6 +26,8 @@ _TABLE: dict[str, dict[str, str]] = {
     "": {"%": "1/100"},
     "percent": {"percent": "1"},
     "degree": {"°": "1"},
+    "celsius": {"°C": "1"},
+    "fahrenheit": {"°F": "1"},
 }  # fmt: skip
 _UNITS = {symbol: Unit(d, Fraction(f)) for d, row in _TABLE.items() for symbol, f in row.items()}
 _WORDS = {
@@ -36,6 +38,8 @@ _WORDS = {
     "minute": "min", "mins": "min", "hour": "h", "hr": "h", "hrs": "h", "day": "d", "week": "wk",
     "milliliter": "ml", "mL": "ml", "centiliter": "cl", "deciliter": "dl", "liter": "l", "L": "l", "hectare": "ha",
     "dollar": "$", "USD": "$", "US$": "$", "euro": "€", "EUR": "€", "GBP": "£", "degree": "°", "deg": "°",
+    "celsius": "°C", "degree celsius": "°C", "degrees celsius": "°C",
+    "fahrenheit": "°F", "degree fahrenheit": "°F", "degrees fahrenheit": "°F",
     "per cent": "percent", "years old": "year", "year old": "year",
 }  # fmt: skip
 _PLURALS = {

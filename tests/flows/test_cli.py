@@ -134,7 +134,7 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path, capsys: pytest.C
     """The config is read as far as its bad value, the cases to their verdict."""
     assert "seed='x'" in refusal_of_config(b'\xef\xbb\xbf{"seed": "x"}', tmp_path, capsys)
     cases = tmp_path / "cases.jsonl"
-    cases.write_bytes(b'\xef\xbb\xbf{"answer_spec": {"kind": "number", "value": "1"}, "text": "1"}')
+    cases.write_bytes(b'\xef\xbb\xbf{"spec": {"kind": "number", "value": "1"}, "text": "1"}')
     assert CliRunner().invoke(app, ["grade", str(cases)]).exit_code == 0
 
 
@@ -143,23 +143,23 @@ def test_grade_prints_verdicts_and_fails_on_a_wrong_one(tmp_path: Path) -> None:
     gold = {"kind": "number", "value": "42"}
     cases.write_text(
         "\n".join(
-            json.dumps({"answer_spec": gold, "text": text, "verdict": verdict})
+            json.dumps({"spec": gold, "text": text, "verdict": verdict})
             for text, verdict in [("<answer>42</answer>", "right"), ("<answer>41</answer>", "wrong")]
         )
     )
     good = CliRunner().invoke(app, ["grade", str(cases), "--json"])
     assert good.exit_code == 0
     assert [case["verdict"] for case in json.loads(good.stdout)] == ["right", "wrong"]
-    cases.write_text(json.dumps({"answer_spec": gold, "text": "<answer>41</answer>", "verdict": "right"}))
+    cases.write_text(json.dumps({"spec": gold, "text": "<answer>41</answer>", "verdict": "right"}))
     assert CliRunner().invoke(app, ["grade", str(cases)]).exit_code == 1
 
 
 def test_a_bad_case_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = tmp_path / "cases.jsonl"
-    cases.write_text('{"answer_spec": {"kind": "number", "value": "1"}, "text": "1"}\n{"text": "1"}\n')
+    cases.write_text('{"spec": {"kind": "number", "value": "1"}, "text": "1"}\n{"text": "1"}\n')
     with pytest.raises(SystemExit):
         run(lambda: app(["grade", str(cases)], standalone_mode=False))
-    assert f"{cases}:2: is no case: answer_spec" in capsys.readouterr().err
+    assert f"{cases}:2: is no case: spec" in capsys.readouterr().err
 
 
 def test_the_installed_command_exits_nonzero_with_one_line() -> None:
@@ -215,7 +215,7 @@ def test_a_gold_that_cannot_be_a_number_names_its_line(
     value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps({"answer_spec": {"kind": "number", "value": value}, "text": "1"}))
+    cases.write_text(json.dumps({"spec": {"kind": "number", "value": value}, "text": "1"}))
     with pytest.raises(SystemExit):
         run(lambda: app(["grade", str(cases)], standalone_mode=False))
     assert f"{cases}:1: is no case" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
 
 def test_a_result_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps({"answer_spec": {"kind": "number", "value": "1"}, "text": "1"}))
+    cases.write_text(json.dumps({"spec": {"kind": "number", "value": "1"}, "text": "1"}))
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", "from flows.cli import main; main()", "grade", str(cases), "--json"],

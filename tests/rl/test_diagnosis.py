@@ -12,7 +12,7 @@ from rl.env import Env
 from rl.learn.records import Verdict
 from rl.rollout import rollout
 from rl.tooling import local_tools
-from schemas.answer import AnswerSpec, DateAnswer, NumberAnswer
+from schemas.answer import AnswerSpec, DateAnswer, NumberAnswer, TextAnswer
 from schemas.episode import Limits
 from schemas.measured import CONTENT, AttemptOutcome, Diagnosis
 from schemas.query import Clue, EntityRef, Query
@@ -145,6 +145,7 @@ def test_what_was_computed_wrong_with_everything_in_hand_is_arithmetic(answer: A
 
 def test_a_value_that_had_to_be_read_up_is_a_wrong_value() -> None:
     assert judged(math_task(answer=DateAnswer(value="1987")), "1988").outcome is AttemptOutcome.WRONG_VALUE
+    assert judged(math_task(answer=TextAnswer(value="a b")), "b a").outcome is AttemptOutcome.WRONG_VALUE
     page = toy_world().documents["country/mali"]
     read = Evidence(document=page.id, document_hash=page.hash, start=0, end=4, quote=page.text[:4])
     fields = {name: getattr(math_task(), name) for name in Task.model_fields if name != "task_id"}

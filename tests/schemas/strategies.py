@@ -4,7 +4,15 @@ import json
 
 from hypothesis import strategies as st
 
-from schemas.answer import CodeAnswer, CollectionAnswer, DateAnswer, EntityAnswer, ExpressionAnswer, NumberAnswer
+from schemas.answer import (
+    CodeAnswer,
+    CollectionAnswer,
+    DateAnswer,
+    EntityAnswer,
+    ExpressionAnswer,
+    NumberAnswer,
+    TextAnswer,
+)
 from schemas.certificate import Certificate, Outcome
 from schemas.difficulty import Difficulty
 from schemas.measured import AttemptOutcome, Failure, Metric
@@ -49,6 +57,7 @@ answers = st.one_of(
     st.builds(
         CodeAnswer, entry=st.just("f"), cases=json_value.map(lambda value: ((json.dumps([value]), json.dumps(value)),))
     ),
+    st.builds(TextAnswer, value=text.filter(lambda value: any(c.isalnum() for c in value))),
 )
 queries = st.recursive(
     st.builds(Query, type=text, clues=st.just(())),

@@ -28,6 +28,8 @@ SPEC: TypeAdapter[AnswerSpec] = TypeAdapter(AnswerSpec)
         ({"kind": "number", "value": "nan"}, "is no exact number"),
         ({"kind": "number", "value": "9" * 4201}, "is no exact number"),
         ({"kind": "entity", "entity": "x", "name": " "}, "String should match"),
+        ({"kind": "text", "value": " "}, "String should match"),
+        ({"kind": "text", "value": "..._\u200d"}, "String should match"),
         ({"kind": "code", "entry": "a b", "cases": [["[]", "1"]]}, "entry='a b': is no name of a function"),
         ({"kind": "code", "entry": "lambda", "cases": [["[]", "1"]]}, "entry='lambda': is no name of a function"),
         ({"kind": "code", "entry": "f", "cases": []}, "at least 1 item"),

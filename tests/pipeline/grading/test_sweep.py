@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeline.families import FAMILIES, generator
 from pipeline.families.math import TEMPLATES
 from pipeline.grading import Grade, Verdict, grade
-from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, NumberAnswer, canonical_answer
+from schemas.answer import AnswerSpec, CollectionAnswer, DateAnswer, NumberAnswer, TextAnswer, canonical_answer
 from schemas.config import CurateConfig, HardSearchConfig
 from schemas.task import Task
 from tests.schemas import strategies
@@ -52,6 +52,7 @@ typed = st.one_of(
         items=st.tuples(fractions, st.just("oo") | fractions),
         closed=st.tuples(st.booleans(), st.booleans()),
     ),
+    st.builds(TextAnswer, value=st.from_regex(r"[a-z]{3}(, [0-9]{3}| [a-z]{3}){0,3}", fullmatch=True)),
 )
 sweep = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
