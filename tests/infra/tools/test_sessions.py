@@ -125,9 +125,14 @@ async def test_a_hung_server_is_killed_and_started_again(tmp_path: Path) -> None
         (pid,) = await pids(session)
         os.kill(pid, signal.SIGSTOP)
         assert await texts(session, ADD) == ["2"]
-        async with asyncio.timeout(30):  # the call does not wait for it
-            while not dead(pid):
-                await asyncio.sleep(0.1)
+        await ended(pid)  # the call does not wait for it
+
+
+async def ended(pid: int) -> None:
+    """Once the kernel has come to it, which takes its time on a busy machine."""
+    async with asyncio.timeout(30):
+        while not dead(pid):
+            await asyncio.sleep(0.1)
 
 
 def dead(pid: int) -> bool:
@@ -145,7 +150,8 @@ async def test_tools_close_in_their_time_though_a_server_is_stopped_and_being_gi
         with pytest.raises(ToolDown):
             await session.call(call("hang"))
         began = time.monotonic()
-    assert time.monotonic() - began < 20 and dead(pid)
+    assert time.monotonic() - began < 20
+    await ended(pid)
 
 
 async def test_a_server_that_is_stopped_before_it_answers_fails_within_the_deadline(tmp_path: Path) -> None:
