@@ -39,9 +39,10 @@ def lineage(name: str, settings: Settings) -> list[Origin]:
 
     What is gone is said to be gone. Raises `LineageError` for what no run has made, `TrainRunError` where a run cannot be read.
     """
-    if _run_of(name, settings) is None:
+    found = list(_policies(name, settings))
+    if len(found) == 1:  # nothing led to it
         raise LineageError(f"{name}: is no checkpoint or run of training; give the folder of one")
-    return list(_policies(name, settings))
+    return found
 
 
 def _policies(name: str, settings: Settings) -> Iterator[Origin]:

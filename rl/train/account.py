@@ -54,7 +54,7 @@ async def account(run: TrainRun) -> Account:
     """
     tasks = {task.task_id: task for task in await asyncio.to_thread(run.tasks, run.config.split)}
     strata = {task_id: task.stratum for task_id, task in tasks.items()}
-    evaluated = max(run.evaluated, default=0)
+    before, after = run.before_and_after
     place = run.path / BUFFER
     if Checkpoints(run.path, run.config.checkpoint).lost(place):
         raise TrainRunError(
@@ -70,9 +70,9 @@ async def account(run: TrainRun) -> Account:
             counts=await buffer.counts(),
             seconds=await buffer.seconds(),
             metrics=tabled(await buffer.metrics()),
-            before=run.evaluation(0),
-            after=run.evaluation(evaluated) if evaluated else None,
-            after_step=evaluated,
+            before=before,
+            after=after,
+            after_step=run.evaluated[-1] if after else 0,
             failures=failure_stats(await buffer.ended(), strata),
             samples=await asyncio.to_thread(_samples, run.path, tasks),
         )

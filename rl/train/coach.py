@@ -32,6 +32,7 @@ from rl.train.stepper import Stepper
 from rl.train.worker import RolloutWorker, WorkerSetup
 from schemas.config import Served
 from schemas.evaluation import EvaluateConfig, Evaluation
+from schemas.training import TrainConfig
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - weights pass through it, in a folder that only this run has
 MOST_SEQUENCES = 256
@@ -90,7 +91,7 @@ async def learn(
     tasks = await asyncio.to_thread(run.tasks, run.config.split)
     checkpoints.restore(run.path / BUFFER)
     with closing(Buffer(run.path / BUFFER)) as buffer:
-        if await _is_over(run, buffer, checkpoints):
+        if await _is_over(run.config, len(tasks), buffer, checkpoints):
             return
         place = await asyncio.to_thread(place_at, settings.ray)
         try:
@@ -108,10 +109,15 @@ async def learn(
             await asyncio.to_thread(place.close)
 
 
-async def _is_over(run: TrainRun, buffer: Buffer, checkpoints: Checkpoints) -> bool:
-    """Whether a checkpoint holds every step and the config asks for no more."""
+async def _is_over(config: TrainConfig, tasks: int, buffer: Buffer, checkpoints: Checkpoints) -> bool:
+    """Whether a checkpoint holds every step, and the config asks for no more or every task was played as often as it may be."""
     steps = await buffer.last_step()
-    return steps == checkpoints.last and capacity.is_over(run.config, version=steps, seconds=await buffer.seconds())
+    if steps != checkpoints.last:
+        return False
+    if capacity.is_over(config, version=steps, seconds=await buffer.seconds()):
+        return True
+    waits = await buffer.open() or await buffer.ready()
+    return not waits and not capacity.may_begin(config, version=steps, begun=await buffer.begun(), tasks=tasks)
 
 
 @contextmanager

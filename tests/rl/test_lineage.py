@@ -10,11 +10,14 @@ import pytest
 from infra.settings import ASSETS, Settings
 from infra.store import Store
 from pipeline import plans
+from pipeline.release import publish
 from rl.history import history
 from rl.lineage import LineageError, Origin, lineage
 from rl.rounds import Rounds
 from rl.train.run import TrainRunError, find
+from schemas.config import CurateConfig
 from schemas.rounds import Round
+from tests.pipeline.test_release import part
 from tests.rl.couples import played
 from tests.rl.test_steer import PARENT, following
 
@@ -121,6 +124,17 @@ def test_a_run_that_was_not_measured_after_says_no_gain(rounds: Rounds) -> None:
     with without(run.evaluation_file(1)):
         assert gone(rounds, "run", second.run).said == "held-out pass@1 0.580"
         assert history(rounds, settings(rounds)).rounds[1].after is None
+
+
+def test_candidates_that_came_to_nothing_are_told_with_the_others(rounds: Rounds) -> None:
+    """Eleven went into the funnel; of none is it known which stratum it was to be of."""
+    first, store = rounds.round(1), Store(str(home(rounds)))
+    other = publish(store, [part(config=CurateConfig(family="math"), strata={})])
+    try:
+        rounds.write(first.model_copy(update={"release": other.version}))
+        assert history(rounds, settings(rounds)).rounds[0].asked == 11
+    finally:
+        rounds.write(first)
 
 
 def test_rounds_that_cannot_be_read_hide_nothing_else(rounds: Rounds) -> None:

@@ -107,12 +107,13 @@ async def test_equal_settings_are_one_run_however_far_it_goes(settings: Settings
     assert create(config(seed=1), settings).path != first.path
 
 
-async def test_a_run_that_is_over_starts_no_server(settings: Settings) -> None:
-    run = create(config(steps=1), settings)
+@pytest.mark.parametrize("limit", [{"steps": 1}, {"steps": None, "epochs": 1}], ids=str)
+async def test_a_run_that_is_over_starts_no_server(settings: Settings, limit: dict[str, int | None]) -> None:
+    run = create(config(**limit), settings)
     checkpoints, _ = await learnt(run, settings)
     await learn(run, checkpoints, settings, engine=Recipe(UnwantedEngine))
     with pytest.raises(AssertionError, match="unwanted"):  # and it is asked for where a step is left
-        await learn(create(config(steps=2), settings), checkpoints, settings, engine=Recipe(UnwantedEngine))
+        await learn(create(config(steps=9, epochs=2), settings), checkpoints, settings, engine=Recipe(UnwantedEngine))
 
 
 class UnwantedEngine:
